@@ -1,0 +1,64 @@
+"""The registry's revision: one number that changes whenever something that resolution or policy reads does.
+
+Caches keep their answers under this number. It is bumped by the database itself, in the transaction of the change, so
+no writer can forget it. A number never comes back, not even after a rollback: PostgreSQL draws it from a sequence,
+SQLite draws 63 random bits.
+"""
+
+from collections.abc import Sequence
+
+from django.db import connection, migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+from registry.triggers import EVENTS, Reaction, Trigger, differs, install
+
+_SQLITE_BUMP = "UPDATE registry_revision SET number = random() & 9223372036854775807;"
+_POSTGRESQL_BUMP = "UPDATE registry_revision SET number = nextval('registry_revision_number');"
+_READ = "SELECT number FROM registry_revision"
+
+
+def current() -> int:
+    """The number of this moment, as this transaction sees it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_READ)
+        row = cursor.fetchone()
+    return int(row[0])
+
+
+def watch(table: str, columns: Sequence[str] | None = None) -> migrations.RunPython:
+    """A migration operation: from now on a change of this table, or only of these columns, is a new revision."""
+    return install(*_watching(table, columns))
+
+
+def create_table() -> migrations.RunPython:
+    """A migration operation: the table with its one row; not a model, because nobody but triggers writes it."""
+
+    def forwards(apps: object, schema_editor: BaseDatabaseSchemaEditor) -> None:
+        if schema_editor.connection.vendor == "postgresql":
+            schema_editor.execute("CREATE SEQUENCE registry_revision_number", None)
+        schema_editor.execute(
+            "CREATE TABLE registry_revision (id integer PRIMARY KEY CHECK (id = 1), number bigint NOT NULL)", None
+        )
+        schema_editor.execute("INSERT INTO registry_revision (id, number) VALUES (1, 0)", None)
+
+    def backwards(apps: object, schema_editor: BaseDatabaseSchemaEditor) -> None:
+        schema_editor.execute("DROP TABLE registry_revision", None)
+        if schema_editor.connection.vendor == "postgresql":
+            schema_editor.execute("DROP SEQUENCE registry_revision_number", None)
+
+    return migrations.RunPython(forwards, backwards)
+
+
+def _watching(table: str, columns: Sequence[str] | None) -> list[Trigger]:
+    return [
+        Reaction(
+            name=f"{table}_{event.lower()}_is_a_new_revision",
+            table=table,
+            event=event,
+            when=differs(*columns) if columns and event == "UPDATE" else "",
+            sqlite_body=_SQLITE_BUMP,
+            postgresql_body=_POSTGRESQL_BUMP,
+            is_per_statement=not (columns and event == "UPDATE"),
+        )
+        for event in (*EVENTS, "TRUNCATE")
+    ]
