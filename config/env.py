@@ -1,0 +1,123 @@
+"""Typed reading of the environment; a missing or bad value fails at start, by name."""
+
+import base64
+import binascii
+import os
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off", ""}
+
+
+def text(name: str, default: str | None = None) -> str:
+    value = os.environ.get(name, default)
+    if value is None or value == "" and default is None:
+        raise ImproperlyConfigured(f"{name} is not set; it must be given in the environment")
+    return value
+
+
+def flag(name: str, default: bool) -> bool:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if value.lower() in TRUE:
+        return True
+    if value.lower() in FALSE:
+        return False
+    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}")
+
+
+def number(name: str, default: float, *, at_least: float = 0) -> float:
+    value = os.environ.get(name)
+    if value is None or value == "":
+        return default
+    try:
+        parsed = float(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a number, not {value!r}") from None
+    if not parsed >= at_least or parsed == float("inf"):
+        raise ImproperlyConfigured(f"{name} must be at least {at_least}, not {value!r}")
+    return parsed
+
+
+def whole(name: str, default: int, *, at_least: int = 0) -> int:
+    value = number(name, default, at_least=at_least)
+    if value != int(value):
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}")
+    return int(value)
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def folder(name: str, default: Path) -> Path:
+    return Path(os.environ.get(name) or default).expanduser().resolve()
+
+
+def key(name: str) -> bytes:
+    """A 32-byte key, written as base64."""
+    try:
+        raw = base64.b64decode(text(name), validate=True)
+    except (binascii.Error, ValueError):
+        raise ImproperlyConfigured(f"{name} must be base64") from None
+    if len(raw) != 32:
+        raise ImproperlyConfigured(f"{name} must be 32 bytes of base64, not {len(raw)}")
+    return raw
+
+
+def keyring(name: str) -> dict[str, bytes]:
+    """`id:base64,id:base64`: the first is used to seal, all to open."""
+    ring: dict[str, bytes] = {}
+    for word in words(name):
+        key_id, _, encoded = word.partition(":")
+        try:
+            raw = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raw = b""
+        if not key_id or len(raw) != 32:
+            raise ImproperlyConfigured(f"{name} must be written id:base64 of 32 bytes, comma separated")
+        ring[key_id] = raw
+    if not ring:
+        raise ImproperlyConfigured(f"{name} is not set; it must be given in the environment")
+    return ring
+
+
+def database(url: str) -> dict[str, object]:
+    """DATABASE_URL to Django's dictionary: postgres://… or sqlite:///path."""
+    parts = urlsplit(url)
+    if parts.scheme in {"postgres", "postgresql"}:
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": unquote(parts.path.lstrip("/")),
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": parts.hostname or "",
+            "PORT": str(parts.port or ""),
+            "CONN_MAX_AGE": None,
+            "CONN_HEALTH_CHECKS": False,
+            "OPTIONS": {
+                "connect_timeout": 3,
+                "options": "-c statement_timeout=30000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=60000",
+                **dict(parse_qsl(parts.query)),
+            },
+        }
+    if parts.scheme == "sqlite":
+        return sqlite(Path(unquote(parts.path)))
+    raise ImproperlyConfigured(f"DATABASE_URL must begin with postgres:// or sqlite:///, not {parts.scheme}://")
+
+
+def sqlite(path: Path) -> dict[str, object]:
+    return {
+        "ENGINE": "config.sqlite",
+        "NAME": str(path),
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 5,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=134217728; PRAGMA cache_size=-16000;",
+        },
+    }

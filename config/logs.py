@@ -1,0 +1,26 @@
+"""One event, one line: control characters in a message are shown, never obeyed."""
+
+import logging
+
+_VISIBLE = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 160)]}
+_VISIBLE |= {0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+class LineFormatter(logging.Formatter):
+    """Time, level, logger, message; a traceback follows on lines of its own, indented."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s  %(message)s", "%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        first = super().format(_without_traceback(record)).translate(_VISIBLE)
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
+            return "\n".join([first, *(f"    {line.translate(_VISIBLE)}" for line in trace.splitlines())])
+        return first
+
+
+def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
+    bare = logging.makeLogRecord(record.__dict__)
+    bare.exc_info = bare.exc_text = bare.stack_info = None
+    return bare

@@ -1,0 +1,20 @@
+"""One machine, nothing but Python: keys made at first start, state under PLACET_HOME."""
+
+import os
+
+if os.environ.get("PLACET_PRODUCTION", "") not in ("", "0"):
+    from config.settings.production import *  # noqa: F403
+else:
+    from config import keys
+    from config.settings.base import *  # noqa: F403
+    from config.settings.base import PLACET_HOME, PLACET_HOST
+
+    PLACET_PRODUCTION = False
+    DEBUG = False
+    PLACET_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _keys = keys.from_home(PLACET_HOME)
+    SECRET_KEY = _keys.django
+    PLACET_AUDIT_KEY = _keys.audit
+    PLACET_SEAL_SEED = _keys.seal_seed
+    PLACET_SEALING_KEYS = _keys.sealing
+    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", PLACET_HOST, *env.words("ALLOWED_HOSTS")]  # noqa: F405

@@ -1,0 +1,17 @@
+"""Fixed keys and a throw-away home; DATABASE_URL picks the database of a run."""
+
+import os
+import tempfile
+
+os.environ.setdefault("PLACET_HOME", tempfile.mkdtemp(prefix="placet-test-"))
+
+from config.settings.base import *  # noqa: E402, F403
+
+PLACET_PRODUCTION = False
+DEBUG = False
+SECRET_KEY = "a-key-for-tests-only-it-guards-nothing-at-all-0123456789"
+PLACET_AUDIT_KEY = b"a" * 32
+PLACET_SEAL_SEED = b"s" * 32
+PLACET_SEALING_KEYS = {"t1": b"k" * 32, "t0": b"o" * 32}
+ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,90 @@
+"""Django's SQLite backend with a queue at the writer's door.
+
+SQLite lets one transaction write at a time and makes the others poll with growing sleeps. Here they wait on a
+lock instead, threads and processes alike, and are woken in microseconds when it is their turn.
+"""
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from django.db.backends.sqlite3 import base
+
+_gates: dict[str, "Gate"] = {}
+_gates_lock = threading.Lock()
+
+
+class Gate:
+    """One writer at a time over all threads and processes that use one database file."""
+
+    def __init__(self, path: str) -> None:
+        self._threads = threading.Lock()
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._pid = os.getpid()
+
+    def enter(self) -> None:
+        self._threads.acquire()
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def leave(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._threads.release()
+
+
+def gate_for(name: str) -> "Gate | None":
+    """The gate of a database file; in-memory databases need none."""
+    if name == ":memory:" or name.startswith("file:"):
+        return None
+    path = f"{Path(name).resolve()}-gate"
+    with _gates_lock:
+        gate = _gates.get(path)
+        if gate is None or gate._pid != os.getpid():  # a fork shares the file's lock with its parent: open anew
+            gate = _gates[path] = Gate(path)
+        return gate
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Takes the gate before BEGIN IMMEDIATE and leaves it after COMMIT or ROLLBACK."""
+
+    _held: Gate | None = None
+
+    def _start_transaction_under_autocommit(self) -> None:
+        if self._held is None:
+            gate = gate_for(str(self.settings_dict["NAME"]))
+            if gate is not None:
+                gate.enter()
+                self._held = gate
+        try:
+            super()._start_transaction_under_autocommit()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        gate, self._held = self._held, None
+        if gate is not None:
+            gate.leave()
+
+    def _commit(self) -> Any:
+        try:
+            return super()._commit()
+        finally:
+            if not self._in_transaction():
+                self._leave()
+
+    def _rollback(self) -> Any:
+        try:
+            return super()._rollback()
+        finally:
+            self._leave()
+
+    def _close(self) -> Any:
+        try:
+            return super()._close()
+        finally:
+            self._leave()
+
+    def _in_transaction(self) -> bool:
+        return self.connection is not None and self.connection.in_transaction

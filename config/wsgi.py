@@ -1,0 +1,9 @@
+"""The web's entry point."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
+
+application = get_wsgi_application()

@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class ExecutionConfig(AppConfig):
+    """What happens."""
+
+    name = "execution"

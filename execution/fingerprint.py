@@ -1,0 +1,26 @@
+"""Digests of a request: is it the same call again, and exactly what will run?"""
+
+import hashlib
+import hmac
+
+from django.conf import settings
+
+from audit.canonical import canonical
+from execution.messages import CallRequest
+
+
+def fingerprint(request: CallRequest) -> str:
+    """Equal for the same request under the same call_id. Keyed, because it covers what the caller brought in secret."""
+    facts = [
+        request.tool_text,
+        request.arguments,
+        dict(request.context.authorization),
+        dict(request.context.secrets),
+        request.context.user_id,
+    ]
+    return hmac.new(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts), hashlib.sha256).hexdigest()
+
+
+def arguments_digest(tool_digest: str, arguments: bytes) -> str:
+    """Binds the exact canonical arguments to the exact tool they are for."""
+    return hashlib.sha256(f"{tool_digest}\0".encode() + arguments).hexdigest()

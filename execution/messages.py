@@ -1,0 +1,56 @@
+"""The frozen shapes every door and the pipeline speak: what was asked, what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from execution.errors import Failure
+from policy.caller import Caller
+from registry.toolref import ToolRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """What the caller brought for the tool: tokens and secrets by id, and on whose behalf it asks."""
+
+    authorization: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    user_id: str = ""
+
+    def __repr__(self) -> str:
+        return f"CallContext(authorization={sorted(self.authorization)}, secrets={sorted(self.secrets)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """One call as a door understood it."""
+
+    caller: Caller
+    door: str  # "oxp", "otc", "native", ...
+    tool_text: str  # the tool as the caller wrote it
+    tool_ref: ToolRef | None  # None: it did not parse
+    arguments: Mapping[str, Any]
+    context: CallContext = CallContext()
+    call_id: str | None = None  # None: one is made
+    trace_id: str = ""
+    wait: float = 55.0  # seconds the door holds the caller before it answers "still running"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """What a door tells the caller: a result, a failure, or that the call goes on."""
+
+    id: UUID
+    call_id: str
+    state: str
+    tool_id: str  # "Calculator.Add@1.1.0", or what the caller wrote if no tool was found
+    value: Any = None
+    content: tuple[Mapping[str, Any], ...] = ()  # MCP content blocks, when the tool returned content
+    failure: Failure | None = None
+    duration_ms: float | None = None
+    warnings: tuple[str, ...] = ()  # e.g. that the version is deprecated
+
+    @property
+    def is_success(self) -> bool:
+        return self.failure is None

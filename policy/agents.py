@@ -1,0 +1,133 @@
+"""Create agents, hand out and revoke keys: sole writer of agents and credentials."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+from guardian.shortcuts import assign_perm
+
+from audit import trail
+from policy.models import Agent, Credential
+from policy.sealedbox import seal, unseal
+from registry.models import Toolkit
+
+KEY_FORM = "plc"
+
+
+class AgentError(Exception):
+    """An agent that cannot be made or changed as asked; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAgent:
+    """An agent with its secrets, which are shown this once."""
+
+    agent: Agent
+    key: str
+    jwt_secret: str
+
+    def __repr__(self) -> str:
+        return f"NewAgent({self.agent.name})"
+
+
+@transaction.atomic
+def create(
+    name: str,
+    *,
+    actor: str,
+    owner: str | None = None,
+    call: Iterable[str] = (),
+    serve: Iterable[str] = (),
+    call_all: bool = False,
+) -> NewAgent:
+    """An agent that may call or serve the named toolkits, with a first key and a JWT secret."""
+    people = get_user_model()
+    holder = people(username=f"agent:{name}", is_active=True)
+    holder.set_unusable_password()
+    agent = Agent(name=name, user=holder)
+    if owner is not None:
+        agent.owner = people.objects.filter(username=owner).first()
+        if agent.owner is None:
+            raise AgentError(f"there is no user named {owner!r} to own the agent")
+    try:
+        agent.clean_fields(exclude=["user", "sealed_jwt_secret"])
+        with transaction.atomic():
+            holder.save()
+            agent.user = holder
+            agent.save()
+    except ValidationError as error:
+        raise AgentError("; ".join(error.messages)) from error
+    except IntegrityError:
+        raise AgentError(f"there is already an agent named {name!r}") from None
+    jwt_secret = secrets.token_urlsafe(32)
+    agent.sealed_jwt_secret = seal(jwt_secret.encode(), bound_to=_jwt_row(agent))
+    agent.save(update_fields=["sealed_jwt_secret"])
+    for toolkit in _toolkits(call):
+        assign_perm("registry.call_toolkit", holder, toolkit)
+    for toolkit in _toolkits(serve):
+        assign_perm("registry.serve_toolkit", holder, toolkit)
+    if call_all:
+        holder.user_permissions.add(Permission.objects.get(codename="call_toolkit"))
+    detail = {"call": sorted(call), "serve": sorted(serve), "call_all": call_all, "owner": owner}
+    trail.record("agent", name, "agent.created", actor=actor, detail=detail)
+    return NewAgent(agent=agent, key=new_key(agent, actor=actor), jwt_secret=jwt_secret)
+
+
+@transaction.atomic
+def new_key(agent: Agent, *, actor: str, label: str = "", expires_at: datetime | None = None) -> str:
+    """A further key for the agent; only its hash is kept."""
+    prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
+    key = f"{KEY_FORM}_{prefix}_{secret}"
+    Credential.objects.create(agent=agent, prefix=prefix, hash=hash_of(key), label=label, expires_at=expires_at)
+    detail = {"key": prefix, "label": label, "expires_at": expires_at.isoformat() if expires_at else None}
+    trail.record("agent", agent.name, "agent.key_created", actor=actor, detail=detail)
+    return key
+
+
+@transaction.atomic
+def revoke_key(credential: Credential, *, actor: str) -> bool:
+    """Close a key at once; True if it was open."""
+    if not Credential.objects.filter(pk=credential.pk, revoked_at=None).update(revoked_at=Now()):
+        return False
+    trail.record("agent", credential.agent.name, "agent.key_revoked", actor=actor, detail={"key": credential.prefix})
+    return True
+
+
+@transaction.atomic
+def set_active(agent: Agent, is_active: bool, *, actor: str) -> bool:
+    """Let an agent in, or shut it out with all its keys; True if that changed anything."""
+    if not Agent.objects.filter(pk=agent.pk, is_active=not is_active).update(is_active=is_active):
+        return False
+    trail.record("agent", agent.name, "agent.enabled" if is_active else "agent.disabled", actor=actor)
+    return True
+
+
+def hash_of(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def jwt_secret_of(agent: Agent) -> str | None:
+    if agent.sealed_jwt_secret is None:
+        return None
+    return unseal(agent.sealed_jwt_secret, bound_to=_jwt_row(agent)).decode()
+
+
+def _jwt_row(agent: Agent) -> str:
+    return f"policy.agent:{agent.pk}:jwt_secret"
+
+
+def _toolkits(names: Iterable[str]) -> list[Toolkit]:
+    found = []
+    for name in names:
+        toolkit = Toolkit.objects.filter(name__iexact=name).first()
+        if toolkit is None:
+            raise AgentError(f"there is no toolkit named {name!r}")
+        found.append(toolkit)
+    return found

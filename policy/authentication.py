@@ -1,0 +1,149 @@
+"""Token to Caller: a key or a JWT, for the doors and for DRF."""
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+import jwt
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from policy import agents
+from policy.caller import Caller
+from policy.models import Agent, Credential
+from registry import revision
+
+MAX_TOKEN = 8_192
+MAX_JWT_LIFE = 15 * 60
+CLOCK_LEEWAY = 10
+CHALLENGE = 'Bearer realm="placet"'
+
+_cache: dict[bytes, tuple[Caller, float]] = {}
+_cached_at = -1
+_lock = Lock()
+
+
+class NotAuthenticated(Exception):
+    """No credential, or one that does not hold; the message says what to send."""
+
+
+def authenticate(headers: Mapping[str, str]) -> Caller:
+    """The caller behind a request's headers; proven credentials are remembered until the revision moves."""
+    token = _token(headers)
+    if not token:
+        return _anonymous()
+    if len(token) > MAX_TOKEN:
+        raise NotAuthenticated("The credential is too long")
+    digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+    if (known := _remembered(digest)) is not None:
+        return known
+    caller, until = _by_jwt(token) if token.count(".") == 2 else _by_key(token)
+    _remember(digest, caller, until)
+    return caller
+
+
+class AgentAuthentication(BaseAuthentication):
+    """For DRF: `request.auth` is the Caller, `request.user` the user that holds its permissions."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Caller] | None:
+        try:
+            if not _token(request.headers) and self._may_be_a_person(request):
+                return None
+            caller = authenticate(request.headers)
+        except NotAuthenticated as error:
+            raise AuthenticationFailed(str(error)) from error
+        return get_user_model().objects.get(pk=caller.user_id), caller
+
+    @staticmethod
+    def _may_be_a_person(request: Request) -> bool:
+        """A session cookie beats the anonymous agent; without that agent, no token means no agent."""
+        return not settings.PLACET_ANONYMOUS_AGENT or settings.SESSION_COOKIE_NAME in request._request.COOKIES
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+def _token(headers: Mapping[str, str]) -> str:
+    given = headers.get("Authorization", "")
+    if given:
+        scheme, _, token = given.partition(" ")
+        if scheme.lower() == "bearer":
+            return token.strip()
+        raise NotAuthenticated("Send the key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
+    return headers.get("OXP-API-Key", "").strip()
+
+
+def _anonymous() -> Caller:
+    name = settings.PLACET_ANONYMOUS_AGENT
+    agent = Agent.objects.filter(name=name, is_active=True, user__is_active=True).first() if name else None
+    if agent is None:
+        raise NotAuthenticated("Send a key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
+    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="anonymous")
+
+
+def _by_key(key: str) -> tuple[Caller, float]:
+    form, _, rest = key.partition("_")
+    prefix = rest.partition("_")[0]
+    credential = None
+    if form == agents.KEY_FORM and prefix.isascii() and prefix.isalnum() and len(prefix) <= 16:
+        in_force = Credential.objects.in_force().filter(agent__user__is_active=True)
+        credential = in_force.select_related("agent").filter(prefix=prefix).first()
+    # The comparison runs also for an unknown prefix, so that the time taken says nothing.
+    expected = credential.hash if credential is not None else "0" * 64
+    if not hmac.compare_digest(agents.hash_of(key), expected) or credential is None:
+        raise NotAuthenticated("The key is not known, or it was revoked or has expired")
+    agent = credential.agent
+    until = credential.expires_at.timestamp() if credential.expires_at else float("inf")
+    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential=f"key:{prefix}"), until
+
+
+def _by_jwt(token: str) -> tuple[Caller, float]:
+    """HS256 with the agent's own secret; `exp` at most 15 minutes ahead; `aud`, if present, one of ours."""
+    try:
+        claimed = jwt.decode(token, options={"verify_signature": False}, algorithms=["HS256"])
+        subject = claimed.get("sub")
+        agent = Agent.objects.filter(name=str(subject), is_active=True, user__is_active=True).first()
+        secret = agents.jwt_secret_of(agent) if agent is not None else None
+        if agent is None or secret is None:
+            raise NotAuthenticated("The token's 'sub' is not an agent here")
+        claims = jwt.decode(
+            token,
+            secret,
+            algorithms=["HS256"],
+            leeway=CLOCK_LEEWAY,
+            options={"require": ["exp", "sub"], "verify_aud": False},
+        )
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+        raise NotAuthenticated("The token is malformed, expired or not signed with the agent's secret") from error
+    if claims["exp"] > time.time() + MAX_JWT_LIFE + CLOCK_LEEWAY:
+        raise NotAuthenticated("The token's 'exp' is more than 15 minutes ahead")
+    if "aud" in claims:
+        audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+        if not any(audience in settings.PLACET_JWT_AUDIENCE for audience in audiences):
+            raise NotAuthenticated("The token's 'aud' is not this server")
+    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="jwt"), float(claims["exp"])
+
+
+def _remembered(digest: bytes) -> Caller | None:
+    global _cache, _cached_at
+    now = revision.current()
+    with _lock:
+        if now != _cached_at or len(_cache) > 10_000:
+            _cache, _cached_at = {}, now
+        entry = _cache.get(digest)
+    if entry is None or entry[1] <= time.time():
+        return None
+    return entry[0]
+
+
+def _remember(digest: bytes, caller: Caller, until: float) -> None:
+    """Kept only if nothing changed since the look-up began."""
+    with _lock:
+        if revision.current() == _cached_at:
+            _cache[digest] = (caller, until)

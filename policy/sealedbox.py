@@ -1,0 +1,40 @@
+"""Sealed: bytes that only the holder of a key outside the database can read, bound to the row they lie in."""
+
+import os
+from functools import lru_cache
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+
+_NONCE = 12
+
+
+class Unsealable(Exception):
+    """The seal is broken, belongs to another row, or its key is gone."""
+
+
+def seal(plain: bytes, *, bound_to: str) -> bytes:
+    """`key id length, key id, nonce, ciphertext`; `bound_to` names the row, so a copy elsewhere does not open."""
+    key_id = next(iter(settings.PLACET_SEALING_KEYS))
+    name = key_id.encode()
+    nonce = os.urandom(_NONCE)
+    sealed = _cipher(settings.PLACET_SEALING_KEYS[key_id]).encrypt(nonce, plain, bound_to.encode())
+    return bytes([len(name)]) + name + nonce + sealed
+
+
+def unseal(sealed: bytes, *, bound_to: str) -> bytes:
+    sealed = bytes(sealed)
+    at = 1 + sealed[0]
+    key = settings.PLACET_SEALING_KEYS.get(sealed[1:at].decode("utf-8", "replace"))
+    if key is None:
+        raise Unsealable(f"the key that sealed {bound_to} is not among PLACET_SEALING_KEYS")
+    try:
+        return _cipher(key).decrypt(sealed[at : at + _NONCE], sealed[at + _NONCE :], bound_to.encode())
+    except InvalidTag:
+        raise Unsealable(f"what is sealed at {bound_to} was altered or belongs to another row") from None
+
+
+@lru_cache(maxsize=16)
+def _cipher(key: bytes) -> AESGCM:
+    return AESGCM(key)
