@@ -5,7 +5,9 @@ no writer can forget it. A number never comes back, not even after a rollback: P
 SQLite draws 63 random bits.
 """
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from django.db import connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -17,8 +19,31 @@ _POSTGRESQL_BUMP = "UPDATE registry_revision SET number = nextval('registry_revi
 _READ = "SELECT number FROM registry_revision"
 
 
+_pin = threading.local()
+
+
+@contextmanager
+def pinned() -> Iterator[None]:
+    """Within it this thread reads the revision once: all of one call is judged by the same state of the registry."""
+    if getattr(_pin, "depth", 0) == 0:
+        _pin.number = None
+    _pin.depth = getattr(_pin, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _pin.depth -= 1
+
+
 def current() -> int:
-    """The number of this moment, as this transaction sees it."""
+    """The number of this moment, as this transaction sees it; inside `pinned`, that of its first reading."""
+    if getattr(_pin, "depth", 0) == 0:
+        return _read()
+    if _pin.number is None:
+        _pin.number = _read()
+    return int(_pin.number)
+
+
+def _read() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_READ)
         row = cursor.fetchone()
