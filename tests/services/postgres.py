@@ -6,14 +6,13 @@ import importlib.util
 import os
 import pwd
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 
-from tests.services.server import ServerError, free_port, running, scratch
+from tests.services.server import ServerError, free_port, run_once, running, scratch
 
 # Nothing here must survive a power cut, so nothing waits for the disk.
 SETTINGS = {
@@ -33,13 +32,20 @@ def postgres(**settings: str) -> Iterator[str]:
     with scratch("postgres") as (home, reaper):
         binaries, owner = _binaries(home)
         data, port = home / "data", free_port()
-        initdb = [binaries / "initdb", "-D", data, "-U", "placet", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        uid, gid = owner if owner else (None, None)
-        made = subprocess.run(
-            initdb, cwd=home, user=uid, group=gid, extra_groups=[] if owner else None, capture_output=True, text=True
-        )
-        if made.returncode:
-            raise ServerError(f"initdb failed:\n{made.stdout}{made.stderr}")
+        initdb = [
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            "placet",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
+        run_once(initdb, reaper=reaper, log=home / "initdb.log", owner=owner)
         options = [f"-c{name}={value}" for name, value in {**SETTINGS, **settings}.items()]
         url = f"postgres://placet@127.0.0.1:{port}/postgres"
         with running(

@@ -18,9 +18,7 @@ def redis() -> Iterator[str]:
     with scratch("redis") as (home, reaper):
         port = free_port()
         options = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(home), "--save", "", "--appendonly", "no"]
-        with running(
-            [_binary(), *options], reaper=reaper, log=home / "redis.log", is_ready=lambda: _answers(port)
-        ):
+        with running([_binary(), *options], reaper=reaper, log=home / "redis.log", is_ready=lambda: _answers(port)):
             yield f"redis://127.0.0.1:{port}/0"
 
 

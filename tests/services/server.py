@@ -38,6 +38,14 @@ def scratch(name: str) -> Iterator[tuple[Path, Reaper]]:
         reaper.close()
 
 
+def run_once(command: Sequence[str | Path], *, reaper: Reaper, log: Path, owner: tuple[int, int] | None = None) -> None:
+    """Run a program to its end; its failure is ours."""
+    process = _start(command, reaper, log, owner)
+    if process.wait():
+        raise ServerError(f"{Path(command[0]).name} failed:\n{_last_words(log)}")
+    reaper.forget_group(process.pid)
+
+
 @contextmanager
 def running(
     command: Sequence[str | Path],
@@ -49,6 +57,24 @@ def running(
     patience: float = 30.0,
 ) -> Iterator[None]:
     """The server, answering; ended on the way out. `owner` is the uid and gid it runs as, where that is not ours."""
+    process = _start(command, reaper, log, owner)
+    try:
+        deadline = time.monotonic() + patience
+        while not is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise ServerError(f"{Path(command[0]).name} did not start:\n{_last_words(log)}")
+            time.sleep(0.02)
+        yield
+    finally:
+        # Interrupted, PostgreSQL does not wait for its clients to leave.
+        end_groups([process.pid], ask=signal.SIGINT, poll=process.poll)
+        process.wait()
+        reaper.forget_group(process.pid)
+
+
+def _start(
+    command: Sequence[str | Path], reaper: Reaper, log: Path, owner: tuple[int, int] | None
+) -> subprocess.Popen[bytes]:
     uid, gid = owner if owner else (None, None)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -63,15 +89,8 @@ def running(
             start_new_session=True,
         )
     reaper.group(process.pid)
-    try:
-        deadline = time.monotonic() + patience
-        while not is_ready():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise ServerError(f"{Path(command[0]).name} did not start:\n{log.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.02)
-        yield
-    finally:
-        # Interrupted, PostgreSQL does not wait for its clients to leave.
-        end_groups([process.pid], ask=signal.SIGINT, poll=process.poll)
-        process.wait()
-        reaper.forget_group(process.pid)
+    return process
+
+
+def _last_words(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:]

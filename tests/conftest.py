@@ -1,0 +1,131 @@
+"""One run is one database: PLACET_TEST_DATABASE=sqlite (the default) or postgres, which brings PostgreSQL 18 and Redis.
+
+Only loopback is reachable; a test that cannot run on this machine is named at the end; a plain skip is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from config.reaper import Reaper
+from tests import loopback, needs
+from tests.services import postgres, redis
+
+DATABASES = ("sqlite", "postgres")
+NOT_RUN = pytest.StashKey[list[tuple[str, str]]]()
+ELSEWHERE = pytest.StashKey[int]()
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+RESOURCES = pytest.StashKey[ExitStack]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Before Django reads its settings: the database, the broker and a home of this process's own."""
+    config.stash[NOT_RUN] = []
+    config.stash[ELSEWHERE] = 0
+    resources = config.stash[RESOURCES] = ExitStack()
+    loopback.guard()
+    reaper = Reaper()
+    resources.callback(reaper.close)
+    home = Path(tempfile.mkdtemp(prefix="placet-test-"))
+    reaper.folder(home)
+    os.environ["PLACET_HOME"] = str(home)
+    if not hasattr(config, "workerinput"):  # the processes of a parallel run share the servers of the first one
+        os.environ.pop("DATABASE_URL", None)
+        os.environ.pop("CELERY_BROKER_URL", None)
+        if _database() == "postgres":
+            os.environ["DATABASE_URL"] = resources.enter_context(postgres())
+            os.environ["CELERY_BROKER_URL"] = resources.enter_context(redis())
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings.test"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if RESOURCES in config.stash:
+        config.stash[RESOURCES].close()
+
+
+def pytest_report_header() -> str:
+    return f"database: {_database()}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[NOT_RUN] += needs.take_out(items)
+    if _database() != "sqlite":
+        kept = [item for item in items if _touches_the_database(item)]
+        config.stash[ELSEWHERE] = len(items) - len(kept)
+        items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    return _without_excuses(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    return _without_excuses(report)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["not_run"] = session.config.stash[NOT_RUN]
+        session.config.workeroutput["elsewhere"] = session.config.stash[ELSEWHERE]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every process of a parallel run collects the same tests: one account of them is enough."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[NOT_RUN] = [tuple(pair) for pair in output.get("not_run", [])] or node.config.stash[NOT_RUN]
+    node.config.stash[ELSEWHERE] = output.get("elsewhere", 0) or node.config.stash[ELSEWHERE]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if elsewhere := config.stash[ELSEWHERE]:
+        terminalreporter.write_line(f"{elsewhere} tests that touch no database run with SQLite only")
+    if not_run := config.stash[NOT_RUN]:
+        terminalreporter.section("not run", yellow=True)
+        for nodeid, reason in not_run:
+            terminalreporter.write_line(f"{nodeid}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def database_url() -> Iterator[str]:
+    """The database server of this run for a test that starts processes of its own; empty means SQLite in its home."""
+    yield os.environ.get("DATABASE_URL", "")
+
+
+def _database() -> str:
+    name = os.environ.get("PLACET_TEST_DATABASE", "sqlite")
+    if name not in DATABASES:
+        raise pytest.UsageError(f"PLACET_TEST_DATABASE must be one of {', '.join(DATABASES)}, not {name!r}")
+    return name
+
+
+def _touches_the_database(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", [])
+    return item.get_closest_marker("django_db") is not None or not {
+        "db",
+        "transactional_db",
+        "database_url",
+    }.isdisjoint(fixtures)
+
+
+def _without_excuses(report: Report) -> Report:
+    """A skip or an expected failure hides a test; it must say what it needs instead."""
+    if report.outcome == "skipped" or hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"skipped or expected to fail: {report.longrepr or 'it passed'}. Use @pytest.mark.needs(...) instead."
+        )
+        vars(report).pop("wasxfail", None)
+    return report
