@@ -1,0 +1,64 @@
+"""Something to try at the first start: example toolkits, an administrator and an agent, all with random secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.db import transaction
+
+from audit import trail
+from policy import agents
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+TOOLKITS = ("calculator/1.0.0", "calculator/1.1.0", "doorbell", "system")
+NAMES = ("Calculator", "Doorbell", "System")
+
+
+def ensure(home: Path, url: str) -> tuple[dict[str, Any] | None, bool]:
+    """What demo.json holds, and whether it was made just now. A database that already has users is left as it is."""
+    path = home / "demo.json"
+    if path.exists():
+        kept: dict[str, Any] = json.loads(path.read_text())
+        if kept.get("url") != url:
+            _write(path, kept | {"url": url})
+        return kept, False
+    if get_user_model().objects.exists():
+        return None, False
+    try:
+        with transaction.atomic():
+            made = _load(url)
+            _write(path, made)  # before the commit: an agent whose key nobody knows must not come to be
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return made, True
+
+
+def _load(url: str) -> dict[str, Any]:
+    password = secrets.token_urlsafe(18)
+    get_user_model().objects.create_superuser("admin", password=password)
+    trail.record("user", "admin", "user.created", actor="system", detail={"is_superuser": True})
+    for toolkit in TOOLKITS:
+        call_command("import_toolkit", str(EXAMPLES / toolkit), publish=True, verbosity=0, stdout=open(os.devnull, "w"))
+    agent = agents.create("demo", actor="system", owner="admin", call=NAMES)
+    return {
+        "url": url,
+        "admin": {"username": "admin", "password": password},
+        "agents": [{"name": agent.agent.name, "key": agent.key}],
+    }
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Whole or not at all, and for this user alone."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".demo-")
+    with os.fdopen(handle, "w") as file:
+        json.dump(content, file, indent=2)
+        file.write("\n")
+    os.replace(beside, path)

@@ -1,0 +1,46 @@
+"""Bring a home up to date before anything serves: tables, and at the very first start demo data.
+
+Runs as a process of its own and answers with one JSON object on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import django
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db.utils import DatabaseError
+
+
+def main(url: str) -> int:
+    try:
+        django.setup()
+        make_folders()
+        call_command("migrate", verbosity=0, interactive=False)
+        from config import demo
+
+        kept, is_first = (None, False) if settings.PLACET_PRODUCTION else demo.ensure(settings.PLACET_HOME, url)
+    except ImproperlyConfigured as error:
+        print(error, file=sys.stderr)
+        return 1
+    except DatabaseError as error:
+        print(f"The database refused: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps({"threads": settings.PLACET_WEB_THREADS, "demo": kept, "is_first": is_first}))
+    return 0
+
+
+def make_folders() -> None:
+    """The filesystem broker expects its folders to be there."""
+    settings.PLACET_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    for name in ("data_folder_in", "data_folder_out", "control_folder"):
+        if name in options:
+            settings.PLACET_HOME.joinpath(options[name]).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
