@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SPECTACULAR = ("spectacular", "--validate", "--fail-on-warn", "--file")
 OPENAPI = ROOT / "docs" / "openapi.yaml"
 
 
@@ -22,9 +23,7 @@ def main() -> int:
         fresh = home / "openapi.yaml"
         checks = {
             "migrations are complete": manage(local, "makemigrations", "--check", "--dry-run"),
-            "the OpenAPI document is valid": manage(
-                local, "spectacular", "--validate", "--fail-on-warn", "--file", str(fresh)
-            ),
+            "the OpenAPI document is valid": manage(local, *SPECTACULAR, str(fresh)),
             "docs/openapi.yaml is current": is_current(fresh),
             "production settings are safe": manage(production, "check", "--deploy", "--fail-level", "WARNING"),
         }

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import tempfile
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def _load(url: str) -> dict[str, Any]:
     get_user_model().objects.create_superuser("admin", password=password)
     trail.record("user", "admin", "user.created", actor="system", detail={"is_superuser": True})
     for toolkit in TOOLKITS:
-        call_command("import_toolkit", str(EXAMPLES / toolkit), publish=True, verbosity=0, stdout=open(os.devnull, "w"))
+        call_command("import_toolkit", str(EXAMPLES / toolkit), publish=True, verbosity=0, stdout=StringIO())
     agent = agents.create("demo", actor="system", owner="admin", call=NAMES)
     return {
         "url": url,

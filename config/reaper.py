@@ -1,8 +1,8 @@
 """A small process that outlives its owner just long enough to clean up after it.
 
-The owner holds the only write end of a pipe and says what it started and made. However the owner goes, by Ctrl-C or by kill -9,
-the pipe closes, and what was not taken back by then is ended and removed. Unlike a parent-death signal this reaches whole
-process groups, insists when a process does not listen, and does not care which thread of the owner started what.
+The owner holds the only write end of a pipe and says what it started and made. However the owner goes, by Ctrl-C or by
+kill -9, the pipe closes, and what was not taken back by then is ended and removed. Unlike a parent-death signal this
+reaches whole process groups, insists when a process does not listen, and does not care which thread started what.
 """
 
 from __future__ import annotations

@@ -85,9 +85,8 @@ def take_lock(home: Path, address: Address, stop: threading.Event) -> int:
         except BlockingIOError:
             holder = _read_json(home / "run.lock")
             if _is_alive(holder.get("pid")) or time.monotonic() > deadline:
-                raise CannotStart(
-                    f"it already runs with this home ({home}), process {holder.get('pid', 'unknown')}, at {holder.get('url', '?')}"
-                ) from None
+                pid, url = holder.get("pid", "unknown"), holder.get("url", "an unknown address")
+                raise CannotStart(f"it already runs with this home ({home}): process {pid}, {url}") from None
         if stop.wait(0.1):
             raise CannotStart("it was stopped")
     os.ftruncate(lock, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -125,10 +126,8 @@ class Supervisor:
 
 def say(line: str = "") -> None:
     """One whole line at once, so that lines of several threads never mix; a closed terminal is no reason to stop."""
-    try:
+    with contextlib.suppress(OSError):
         os.write(sys.stdout.fileno(), f"{line}\n".encode())
-    except OSError:
-        pass
 
 
 def visible(line: str) -> str:

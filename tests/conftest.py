@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,9 +99,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session")
-def database_url() -> Iterator[str]:
+def database_url() -> str:
     """The database server of this run for a test that starts processes of its own; empty means SQLite in its home."""
-    yield os.environ.get("DATABASE_URL", "")
+    return os.environ.get("DATABASE_URL", "")
 
 
 def _database() -> str:
