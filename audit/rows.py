@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
 # Both databases cap the parameters of one statement (SQLite at 32 766, PostgreSQL at 65 535).
 _MAX_PARAMETERS = 30_000
@@ -29,7 +29,8 @@ def insert(model: type[models.Model], columns: tuple[str, ...], rows: Sequence[t
     """Insert all rows, whose values stand in the order of `columns` (field attnames); columns with a db_default may be left out."""
     if not rows:
         return
-    converters = _converters(model, columns, connection.vendor)
+    database = connections[DEFAULT_DB_ALIAS]  # looked up once: the `connection` proxy asks its thread-local each time
+    converters = _converters(model, columns, database.vendor)
     per_statement = _MAX_PARAMETERS // len(columns)
     for start in range(0, len(rows), per_statement):
         chunk = rows[start : start + per_statement]
@@ -37,8 +38,8 @@ def insert(model: type[models.Model], columns: tuple[str, ...], rows: Sequence[t
             parameters = _converted(chunk, converters)
         else:
             parameters = [value for row in chunk for value in row]
-        with connection.cursor() as cursor:
-            cursor.execute(_statement(model, columns, len(chunk), connection.vendor), parameters)
+        with database.cursor() as cursor:
+            cursor.execute(_statement(model, columns, len(chunk), database.vendor), parameters)
 
 
 def _converted(rows: Sequence[tuple[Any, ...]], converters: tuple[tuple[int, Converter], ...]) -> list[Any]:
