@@ -120,8 +120,10 @@ _OPTIONAL = (
 class CallError(Exception):
     """Raised inside the pipeline and by runtimes; the pipeline turns it into the call's end."""
 
-    def __init__(self, code: ErrorCode, message: str, **more: Any) -> None:
+    def __init__(self, code: ErrorCode, message: str, *, is_sent: bool = True, **more: Any) -> None:
+        """`is_sent` is False only if the tool provably never got the call."""
         super().__init__(message)
+        self.is_sent = is_sent
         self.failure = Failure(code=code, message=message, **more)
 
     @property

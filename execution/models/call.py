@@ -56,6 +56,7 @@ class Call(models.Model):
 
     input = models.TextField(default="{}")
     result = models.TextField(default="", blank=True)
+    result_kind = models.CharField(max_length=8, default="", blank=True)  # "value" or "content" once there is one
     error = models.TextField(default="", blank=True)
     decision = models.TextField(default="", blank=True)
     warnings = models.TextField(default="", blank=True)

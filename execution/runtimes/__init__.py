@@ -1,0 +1,20 @@
+"""RUNTIMES: the table from kind to the hand that runs it."""
+
+from execution.errors import CallError, ErrorCode
+from execution.runtimes.base import Runtime
+from execution.runtimes.python import PythonRuntime
+from registry.toolspec import ToolSpec
+
+RUNTIMES: dict[str, Runtime] = {"python": PythonRuntime()}
+
+
+def runtime_for(tool: ToolSpec) -> Runtime:
+    runtime = RUNTIMES.get(tool.runtime.type)
+    if runtime is None:
+        raise CallError(
+            ErrorCode.RUNTIME_INVALID,
+            f"This installation cannot run tools of type {tool.runtime.type}",
+            developer_message=f"Runtimes here: {', '.join(sorted(RUNTIMES))}",
+            is_sent=False,
+        )
+    return runtime

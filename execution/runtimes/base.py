@@ -1,10 +1,10 @@
 """Runtime, Invocation, RunResult: what a hand gets and what it gives back."""
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from execution.runtimes.hosts import Cancel
 from registry.toolspec import ToolSpec
 
 
@@ -23,7 +23,7 @@ class Invocation:
     authorization: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
     max_answer: int = 1_000_000
-    cancel: "Cancel"
+    cancel: Cancel
     on_news: Callable[[Mapping[str, Any]], None]  # progress and log lines, as they come
 
     def __repr__(self) -> str:
@@ -36,37 +36,6 @@ class RunResult:
 
     value: Any = None
     content: tuple[Mapping[str, Any], ...] = ()
-
-
-class Cancel:
-    """A request to stop, heard by whoever runs: an event, and one function to call when it is set."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._wake: Callable[[], None] | None = None
-        self._is_set = False
-        self.reason = ""
-
-    @property
-    def is_set(self) -> bool:
-        return self._is_set
-
-    def set(self, reason: str = "cancelled") -> None:
-        with self._lock:
-            if self._is_set:
-                return
-            self._is_set, self.reason = True, reason
-            wake = self._wake
-        if wake is not None:
-            wake()
-
-    def on_set(self, wake: Callable[[], None] | None) -> None:
-        """Call `wake` when cancelled, at once if that has happened already; None takes it back."""
-        with self._lock:
-            self._wake = wake
-            is_late = self._is_set and wake is not None
-        if is_late and wake is not None:
-            wake()
 
 
 class Runtime(Protocol):

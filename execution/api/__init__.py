@@ -1,0 +1,1 @@
+"""Calls over REST: the native door, and reading what became of a call."""

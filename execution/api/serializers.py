@@ -1,0 +1,125 @@
+"""A call as REST shows it."""
+
+from typing import Any
+
+import orjson
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from execution.models import Attempt, Call
+from execution.outcomes import answer_of
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    """One run of a call."""
+
+    class Meta:
+        model = Attempt
+        fields = ["number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after"]
+        read_only_fields = fields
+
+
+class CallSerializer(serializers.ModelSerializer[Call]):
+    """The calling agent gets its exact result; everyone else the redacted copy."""
+
+    agent = serializers.CharField(source="agent.name", read_only=True)
+    tool_id = serializers.CharField(source="tool_ref", read_only=True)
+    input = serializers.SerializerMethodField()
+    result = serializers.SerializerMethodField()
+    error = serializers.SerializerMethodField()
+    decision = serializers.SerializerMethodField()
+    warnings = serializers.SerializerMethodField()
+    approval = serializers.SerializerMethodField()
+    attempts = AttemptSerializer(many=True, read_only=True)
+
+    class Meta:
+        model = Call
+        fields = [
+            "id",
+            "call_id",
+            "state",
+            "agent",
+            "tool_id",
+            "door",
+            "dispatch",
+            "input",
+            "result",
+            "error",
+            "decision",
+            "warnings",
+            "attempts",
+            "approval",
+            "cancel_requested",
+            "user_id",
+            "trace_id",
+            "created_at",
+            "started_at",
+            "finished_at",
+            "duration_ms",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field({"type": "object", "additionalProperties": True})
+    def get_input(self, call: Call) -> Any:
+        return orjson.loads(call.input)
+
+    @extend_schema_field({"description": "What the tool returned: any JSON value, or null."})
+    def get_result(self, call: Call) -> Any:
+        caller = self.context["request"].auth
+        if caller is not None and caller.agent_id == call.agent_id:
+            return answer_of(call)
+        return orjson.loads(call.result) if call.result else None
+
+    @extend_schema_field({"type": "object", "nullable": True, "additionalProperties": True})
+    def get_error(self, call: Call) -> Any:
+        return orjson.loads(call.error) if call.error else None
+
+    @extend_schema_field({"type": "object", "nullable": True, "additionalProperties": True})
+    def get_decision(self, call: Call) -> Any:
+        return orjson.loads(call.decision) if call.decision else None
+
+    @extend_schema_field({"type": "array", "items": {"type": "string"}})
+    def get_warnings(self, call: Call) -> Any:
+        return orjson.loads(call.warnings) if call.warnings else []
+
+    @extend_schema_field({"type": "object", "nullable": True, "additionalProperties": True})
+    def get_approval(self, call: Call) -> None:
+        return None
+
+
+class SecretSerializer(serializers.Serializer[Any]):
+    """A secret that the caller brings."""
+
+    id = serializers.CharField(max_length=200)
+    value = serializers.CharField(max_length=65_536, trim_whitespace=False, write_only=True)
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    """A token that the caller brings."""
+
+    id = serializers.CharField(max_length=200)
+    token = serializers.CharField(max_length=65_536, trim_whitespace=False, write_only=True)
+
+
+class ContextSerializer(serializers.Serializer[Any]):
+    """What the caller brings besides the input."""
+
+    authorization = TokenSerializer(many=True, required=False, max_length=50)
+    secrets = SecretSerializer(many=True, required=False, max_length=50)
+    user_id = serializers.CharField(max_length=255, required=False, allow_blank=True)
+
+
+class NewCallSerializer(serializers.Serializer[Any]):
+    """What an agent asks for."""
+
+    tool_id = serializers.CharField(max_length=200)
+    input = serializers.DictField(required=False)
+    context = ContextSerializer(required=False)
+    trace_id = serializers.CharField(max_length=128, required=False, allow_blank=True)
+
+
+class SettlementSerializer(serializers.Serializer[Any]):
+    """What a person found out about a call whose outcome is unknown."""
+
+    outcome = serializers.ChoiceField(choices=["succeeded", "failed"])
+    reason = serializers.CharField(min_length=3, max_length=1000)

@@ -1,0 +1,133 @@
+"""The bell: news about a call reaches whoever waits for it, in whichever process, without anyone asking the database.
+
+On PostgreSQL a NOTIFY rides on the transaction. On SQLite everything is on one machine: a datagram goes to the socket of
+each listening process. A lost ring costs a second, never an answer: waiting doors look at the row now and then anyway.
+"""
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, transaction
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "placet"
+_lock = threading.Lock()
+_ears: dict[str, list[Callable[[], None]]] = {}
+_listening_pid = 0
+
+
+def ring(topic: str, *, is_local: bool = False) -> None:
+    """Tell all processes, once the current transaction has committed; `is_local`: this process only."""
+    if is_local:
+        transaction.on_commit(lambda: _heard(topic))
+    elif connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, topic])
+    else:
+        transaction.on_commit(lambda: _send(topic))
+
+
+@contextmanager
+def listening(topic: str, on_ring: Callable[[], None]) -> Iterator[None]:
+    """While inside, `on_ring` is called for every ring of `topic`, from another thread: it must be quick."""
+    _start()
+    with _lock:
+        _ears.setdefault(topic, []).append(on_ring)
+    try:
+        yield
+    finally:
+        with _lock:
+            ears = _ears[topic]
+            ears.remove(on_ring)
+            if not ears:
+                del _ears[topic]
+
+
+def _heard(topic: str) -> None:
+    with _lock:
+        ears = list(_ears.get(topic, ()))
+    for on_ring in ears:
+        on_ring()
+
+
+def _start() -> None:
+    """One listener thread per process; a fork starts its own."""
+    global _listening_pid
+    if _listening_pid == os.getpid():
+        return
+    with _lock:
+        if _listening_pid == os.getpid():
+            return
+        _ears.clear()
+        is_ready = threading.Event()
+        target = _listen_postgresql if connection.vendor == "postgresql" else _listen_local
+        threading.Thread(target=target, args=(is_ready,), name="placet-bell", daemon=True).start()
+        is_ready.wait(2)
+        _listening_pid = os.getpid()
+
+
+def _sockets() -> Path:
+    folder: Path = settings.PLACET_HOME / "bells"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _listen_local(is_ready: threading.Event) -> None:
+    folder = _sockets()
+    path = folder / f"{os.getpid()}.sock"
+    path.unlink(missing_ok=True)
+    ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    handle = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    ear.bind(f"/proc/self/fd/{handle}/{path.name}")  # a socket's path may not be long, a home folder may
+    is_ready.set()
+    while True:
+        _heard(ear.recv(256).decode("utf-8", "replace"))
+
+
+_mouth: tuple[int, socket.socket, int] | None = None
+
+
+def _send(topic: str) -> None:
+    global _mouth
+    _heard(topic)
+    if _mouth is None or _mouth[0] != os.getpid():
+        mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        _mouth = (os.getpid(), mouth, os.open(_sockets(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    pid, mouth, handle = _mouth
+    own = f"{pid}.sock"
+    for name in os.listdir(handle):
+        if name == own or not name.endswith(".sock"):
+            continue
+        try:
+            mouth.sendto(topic.encode(), f"/proc/self/fd/{handle}/{name}")
+        except ConnectionRefusedError:  # its process is gone
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=handle)
+        except OSError:  # a full ear hears the next ring
+            continue
+
+
+def _listen_postgresql(is_ready: threading.Event) -> None:
+    import psycopg
+
+    while True:
+        try:
+            parameters = connection.get_connection_params()
+            parameters = {key: parameters[key] for key in ("dbname", "user", "password", "host", "port") if parameters.get(key)}
+            with psycopg.connect(**parameters, autocommit=True, connect_timeout=3) as ear:
+                ear.execute(f"LISTEN {CHANNEL}")
+                is_ready.set()
+                for notice in ear.notifies():
+                    _heard(notice.payload)
+        except psycopg.Error as error:
+            logger.warning("the bell lost its connection: %s", type(error).__name__)
+            time.sleep(1)

@@ -1,0 +1,309 @@
+"""Claim, finish, retry, cancel, lose: every move of a call after its first row, each one conditional update."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db.models.functions import Now
+
+from audit import rows, trail
+from audit.canonical import canonical
+from audit.redaction import clip
+from audit.trail import Entry
+from execution import bell
+from execution.claim import Claim, seal_answer, unseal_what_runs
+from execution.clock import Later
+from execution.errors import ErrorCode, Failure
+from execution.messages import CallOutcome
+from execution.models import Attempt, Call, State
+from execution.opening import HOST, RESEND_AFTER
+from execution.outcomes import outcome_of
+from execution.runtimes.base import RunResult
+from registry.toolspec import ToolSpec
+
+logger = logging.getLogger(__name__)
+
+MAX_TEXT = 4_000
+_ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
+_ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Now()}
+
+
+def read(id: UUID) -> Call | None:
+    return Call.objects.filter(pk=id).first()
+
+
+def claim(call: Call, tool: ToolSpec, agent: str) -> Claim | None:
+    """Take a queued call for this process, with the next fence; None if it is no longer there to take."""
+    if call.sealed is None:
+        return None
+    arguments, context = unseal_what_runs(call.pk, call.sealed)
+    where = f"worker@{HOST}:{os.getpid()}"
+    with transaction.atomic():
+        won = Call.objects.filter(
+            pk=call.pk, state=State.QUEUED, fence=call.fence, cancel_requested=False, deadline__gt=Now()
+        ).update(
+            state=State.RUNNING,
+            fence=call.fence + 1,
+            lease_until=Later(settings.PLACET_LEASE),
+            started_at=Now() if call.started_at is None else call.started_at,
+            resend_at=None,
+        )
+        if not won:
+            return None
+        chain = trail.chain_of("call", str(call.pk), is_locked=True)
+        detail = {"attempt": call.fence + 1, "where": where}
+        trail.append(chain, Entry(event="call.started", actor="worker", detail=detail), trace_id=call.trace_id)
+    return Claim(
+        id=call.pk,
+        call_id=call.call_id,
+        fence=call.fence + 1,
+        agent=agent,
+        tool=tool,
+        arguments=arguments,
+        context=context,
+        trace_id=call.trace_id,
+        where=where,
+        chain=chain,
+    )
+
+
+def deny(call: Call, failure: Failure) -> bool:
+    """A queued call that policy no longer allows, or whose tool is gone."""
+    detail = {"code": failure.code.wire, "message": failure.message}
+    return _end_queued(call, State.DENIED, failure, "call.denied", "system", detail)
+
+
+def expire(call: Call) -> bool:
+    """A queued call that no worker took in time."""
+    failure = Failure(
+        code=ErrorCode.EXPIRED, message="No worker could run the call in time; it did not run", can_retry=True
+    )
+    return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", {})
+
+
+def succeed(claim: Claim, result: RunResult) -> CallOutcome:
+    """Record what the tool returned; the caller gets it with secrets removed, people see the redacted copy."""
+    redactor = claim.redactor
+    returned: Any = list(result.content) if result.content else result.value
+    answer = redactor.for_caller(returned)
+    shown = canonical(redactor.for_people(answer, claim.tool.output_schema))
+    exact = canonical(answer)
+    duration = claim.elapsed_ms()
+    changes = {
+        "state": State.SUCCEEDED,
+        "result": shown.decode(),
+        "result_kind": "content" if result.content else "value",
+        "sealed_answer": None if shown == exact else seal_answer(claim.id, exact),
+        "duration_ms": duration,
+    }
+    detail = {"attempt": claim.fence, "duration_ms": duration, "result_sha256": hashlib.sha256(shown).hexdigest()}
+    entry = Entry(event="call.succeeded", actor=_actor(claim), detail=detail)
+    if not _finish(claim, changes, entry, status="succeeded"):
+        return _as_it_stands(claim)
+    return CallOutcome(
+        id=claim.id,
+        call_id=claim.call_id,
+        state=State.SUCCEEDED,
+        tool_id=claim.tool.tool_id,
+        value=None if result.content else answer,
+        content=tuple(answer) if result.content else (),
+        duration_ms=duration,
+    )
+
+
+def fail(claim: Claim, failure: Failure) -> CallOutcome:
+    """Record how the attempt went wrong, and that the call ends with it."""
+    told = _redacted(claim, failure)
+    state = _ENDS.get(failure.code, State.FAILED)
+    duration = claim.elapsed_ms()
+    changes = {"state": state, "error": orjson.dumps(told.as_json()).decode(), "duration_ms": duration}
+    detail = {"attempt": claim.fence, "duration_ms": duration, "code": told.code.wire, "message": told.message}
+    entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
+    if not _finish(claim, changes, entry, status=state.value, failure=told):
+        return _as_it_stands(claim)
+    return CallOutcome(
+        id=claim.id,
+        call_id=claim.call_id,
+        state=state,
+        tool_id=claim.tool.tool_id,
+        failure=told,
+        duration_ms=duration,
+    )
+
+
+def retry(claim: Claim, failure: Failure, delay: float) -> bool:
+    """Record a failed attempt and put the call back in the queue for another one, `delay` seconds from now."""
+    told = _redacted(claim, failure)
+    changes = {"state": State.QUEUED, "not_before": Later(delay), "resend_at": Later(delay + RESEND_AFTER)}
+    detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
+    entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
+    return _finish(claim, changes | {"lease_until": None}, entry, status="failed", failure=told, delay=delay)
+
+
+def cancel(call: Call, *, actor: str) -> Call:
+    """Before a claim: it never runs. After it: a request, and the outcome is what the runtime reports."""
+    failure = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
+    if _end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}):
+        return Call.objects.get(pk=call.pk)
+    with transaction.atomic():
+        if Call.objects.filter(pk=call.pk, state=State.RUNNING, cancel_requested=False).update(cancel_requested=True):
+            chain = trail.chain_of("call", str(call.pk), is_locked=True)
+            trail.append(chain, Entry(event="call.cancel_requested", actor=actor), trace_id=call.trace_id)
+            bell.ring(f"cancel:{call.pk}")
+    return Call.objects.get(pk=call.pk)
+
+
+def requeue_lost(call: Call) -> bool:
+    """The worker vanished and the tool may run again: back into the queue, for the next fence."""
+    return _lose(
+        call,
+        {"state": State.QUEUED, "lease_until": None, "not_before": Now(), "resend_at": Later(RESEND_AFTER)},
+        Entry(event="call.requeued", actor="system", outcome="failed", detail={"attempt": call.fence, "lost": True}),
+    )
+
+
+def give_up_lost(call: Call, failure: Failure, *, state: State) -> bool:
+    """The worker vanished and the tool must not run again: unknown, or failed if it killed too many workers."""
+    detail = {"attempt": call.fence, "lost": True, "code": failure.code.wire, "message": failure.message}
+    return _lose(
+        call,
+        _ENDED | {"state": state, "error": orjson.dumps(failure.as_json()).decode()},
+        Entry(event=f"call.{state.value}", actor="system", outcome="failed", detail=detail),
+    )
+
+
+def settle(call: Call, *, actor: str, succeeded: bool, reason: str) -> bool:
+    """A person says what became of a call whose outcome is unknown."""
+    state = State.SUCCEEDED if succeeded else State.FAILED
+    failure = Failure(code=ErrorCode.EXECUTION_FAILED, message="The call failed, as a person established")
+    error = "" if succeeded else orjson.dumps(failure.as_json()).decode()
+    with transaction.atomic():
+        changes = {"state": state, "error": error, "finished_at": Now()}
+        if not Call.objects.filter(pk=call.pk, state=State.UNKNOWN).update(**changes):
+            return False
+        chain = trail.chain_of("call", str(call.pk), is_locked=True)
+        detail = {"state": state.value, "reason": reason}
+        trail.append(chain, Entry(event="call.settled", actor=actor, detail=detail), trace_id=call.trace_id)
+    return True
+
+
+def _finish(
+    claim: Claim, changes: dict[str, Any], entry: Entry, *, status: str, failure: Failure | None = None, delay: float | None = None
+) -> bool:
+    """Move a running call on, if this claim's fence still holds; a late write is recorded and changes nothing."""
+    is_end = changes["state"] != State.QUEUED
+
+    def write() -> bool:
+        with transaction.atomic():
+            held = Call.objects.filter(pk=claim.id, state=State.RUNNING, fence=claim.fence)
+            if not held.update(**(_ENDED | changes if is_end else changes)):
+                _record_stale(claim, status)
+                return False
+            _record_attempt(claim, status, failure, delay)
+            trail.append(claim.chain, entry, trace_id=claim.trace_id)
+            bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
+            return True
+
+    return _insist(claim, write)
+
+
+def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
+    """The tool has run: a broken connection or a neighbour's event on the chain must not lose what it returned."""
+    for is_last in (False, False, True):
+        seq, hash = claim.chain.seq, claim.chain.hash
+        try:
+            return write()
+        except IntegrityError:
+            if is_last:
+                raise
+            with transaction.atomic():
+                fresh = trail.chain_of("call", str(claim.id))
+            claim.chain.seq, claim.chain.hash = fresh.seq, fresh.hash
+        except (OperationalError, InterfaceError):
+            if is_last or connection.in_atomic_block:
+                raise
+            logger.warning("writing the end of call %s again on a new connection", claim.id)
+            claim.chain.seq, claim.chain.hash = seq, hash
+            connection.close()
+    raise DatabaseError("unreachable")
+
+
+def _record_attempt(claim: Claim, status: str, failure: Failure | None, delay: float | None) -> None:
+    row = (
+        claim.id,
+        claim.fence,
+        claim.where,
+        claim.started_at,
+        datetime.now(UTC),
+        status,
+        failure.code.wire if failure else "",
+        failure.message if failure else "",
+        delay,
+    )
+    rows.insert(Attempt, _ATTEMPT, [row])
+
+
+_ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
+
+
+def _record_stale(claim: Claim, status: str) -> None:
+    logger.warning("attempt %s of call %s came back after it was taken over", claim.fence, claim.id)
+    chain = trail.chain_of("call", str(claim.id))
+    detail = {"attempt": claim.fence, "status": status, "where": claim.where}
+    trail.append(chain, Entry(event="call.stale_write", actor=_actor(claim), outcome="refused", detail=detail))
+
+
+def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
+    with transaction.atomic():
+        lost = Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Now())
+        if not lost.update(**changes):
+            return False
+        row = (call.pk, call.fence, "", call.started_at, datetime.now(UTC), "lost", "", "", None)
+        rows.insert(Attempt, _ATTEMPT, [row])
+        chain = trail.chain_of("call", str(call.pk), is_locked=True)
+        trail.append(chain, entry, trace_id=call.trace_id)
+        bell.ring(str(call.pk))
+    return True
+
+
+def _end_queued(call: Call, state: State, failure: Failure, event: str, actor: str, detail: dict[str, Any]) -> bool:
+    with transaction.atomic():
+        queued = Call.objects.filter(pk=call.pk, state=State.QUEUED)
+        if not queued.update(**_ENDED, state=state, error=orjson.dumps(failure.as_json()).decode()):
+            return False
+        chain = trail.chain_of("call", str(call.pk), is_locked=True)
+        entry = Entry(event=event, actor=actor, outcome="refused", detail=detail)
+        trail.append(chain, entry, trace_id=call.trace_id)
+        bell.ring(str(call.pk))
+    return True
+
+
+def _redacted(claim: Claim, failure: Failure) -> Failure:
+    """A failure's texts may quote the tool, and the tool may quote a secret: redact, then cut."""
+    redactor = claim.redactor
+    return Failure(
+        code=failure.code,
+        message=clip(redactor.text(failure.message), MAX_TEXT),
+        developer_message=clip(redactor.text(failure.developer_message), MAX_TEXT),
+        can_retry=failure.can_retry,
+        retry_after_ms=failure.retry_after_ms,
+        additional_prompt_content=clip(redactor.text(failure.additional_prompt_content), MAX_TEXT),
+        parameter_errors=failure.parameter_errors,
+        missing_requirements=failure.missing_requirements,
+        details=redactor.for_people(dict(failure.details)),
+    )
+
+
+def _as_it_stands(claim: Claim) -> CallOutcome:
+    return outcome_of(Call.objects.get(pk=claim.id))
+
+
+def _actor(claim: Claim) -> str:
+    return "worker" if claim.where.startswith("worker") else "system"

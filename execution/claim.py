@@ -1,0 +1,72 @@
+"""Claim: the right to run one attempt of one call, in one process's hands."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from audit.redaction import Redactor
+from audit.trail import Chain
+from execution.messages import CallContext
+from execution.runtimes.hosts import Cancel
+from policy.sealedbox import seal, unseal
+from registry.toolspec import ToolSpec
+
+PLAIN = Redactor()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What an attempt needs, and the fence that every write about it must show."""
+
+    id: UUID
+    call_id: str
+    fence: int
+    agent: str
+    tool: ToolSpec
+    arguments: Mapping[str, Any]
+    context: CallContext
+    trace_id: str
+    where: str
+    chain: Chain
+    cancel: Cancel = field(default_factory=Cancel)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def redactor(self) -> Redactor:
+        return redactor_for(self.context)
+
+    def elapsed_ms(self) -> float:
+        return round((time.perf_counter() - self.started) * 1000, 3)
+
+
+def redactor_for(context: CallContext) -> Redactor:
+    """Everything the caller brought in secret is a needle; most calls bring nothing."""
+    if not context.secrets and not context.authorization:
+        return PLAIN
+    brought = {f"secret:{name}": value for name, value in context.secrets.items()}
+    return Redactor(brought | {f"authorization:{name}": token for name, token in context.authorization.items()})
+
+
+def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContext) -> bytes:
+    """Arguments and caller-brought context exactly as given, readable only with a key outside the database."""
+    plain = orjson.dumps([arguments, dict(context.authorization), dict(context.secrets), context.user_id])
+    return seal(plain, bound_to=f"execution.call:{call}")
+
+
+def unseal_what_runs(call: UUID, sealed: bytes) -> tuple[Mapping[str, Any], CallContext]:
+    arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=f"execution.call:{call}"))
+    return arguments, CallContext(authorization=authorization, secrets=secrets, user_id=user_id)
+
+
+def seal_answer(call: UUID, answer: bytes) -> bytes:
+    return seal(answer, bound_to=f"execution.call:{call}:answer")
+
+
+def unseal_answer(call: UUID, sealed: bytes) -> bytes:
+    return unseal(sealed, bound_to=f"execution.call:{call}:answer")

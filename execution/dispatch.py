@@ -1,0 +1,87 @@
+"""Queue after commit, wait until the caller's patience ends."""
+
+import logging
+import threading
+import time
+from uuid import UUID
+
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from execution import bell, calls
+from execution.messages import CallOutcome
+from execution.models import Call, State
+from execution.outcomes import outcome_of
+
+logger = logging.getLogger(__name__)
+
+LOOK_AGAIN = 1.0  # seconds between looks at the row, in case a ring was lost
+SHORT_PATIENCE = 2.0  # seconds, when so many wait that others would not be served
+BROKER_PAUSE = 2.0  # seconds in which we do not knock again at a broker that did not answer
+
+_waiting = 0
+_waiting_lock = threading.Lock()
+_broker_away_until = 0.0
+
+
+def send(call: UUID, *, delay: float = 0.0) -> None:
+    """Wake a worker. The row is the truth: a message that is lost is sent again by the sweeper."""
+    global _broker_away_until
+    from execution.tasks import perform_call
+
+    if time.monotonic() < _broker_away_until:
+        return
+    try:
+        perform_call.apply_async(args=[str(call)], countdown=delay or None)
+    except (OperationalError, OSError) as error:
+        _broker_away_until = time.monotonic() + BROKER_PAUSE
+        logger.warning("the broker is away (%s); the sweeper will send call %s", type(error).__name__, call)
+
+
+def follow(call: UUID, *, wait: float) -> CallOutcome:
+    """What became of the call, or after `wait` seconds that it goes on."""
+    moved = threading.Event()
+    with bell.listening(str(call), moved.set), _patience(wait) as until:
+        while True:
+            moved.clear()
+            row = calls.read(call)
+            assert row is not None
+            left = until - time.monotonic()
+            if not row.is_open or left <= 0:
+                return outcome_of(row)
+            moved.wait(min(left, LOOK_AGAIN))
+
+
+def until_moved(call: Call, *, wait: float) -> None:
+    """Hold until the call leaves the phase it is in: parked, under way, ended."""
+    moved = threading.Event()
+    phase = _phase(call.state)
+    with bell.listening(str(call.pk), moved.set), _patience(wait) as until:
+        while (left := until - time.monotonic()) > 0:
+            moved.clear()
+            if _phase(Call.objects.values_list("state", flat=True).get(pk=call.pk)) != phase:
+                return
+            moved.wait(min(left, LOOK_AGAIN))
+
+
+def _phase(state: str) -> str:
+    return "under way" if state in (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK) else state
+
+
+class _patience:
+    """A waiting caller holds a thread; when most threads wait, the next ones wait only briefly."""
+
+    def __init__(self, wait: float) -> None:
+        self._wait = wait
+
+    def __enter__(self) -> float:
+        global _waiting
+        with _waiting_lock:
+            _waiting += 1
+            is_crowded = _waiting > settings.PLACET_WEB_THREADS * 3 // 4
+        return time.monotonic() + (min(self._wait, SHORT_PATIENCE) if is_crowded else self._wait)
+
+    def __exit__(self, *_: object) -> None:
+        global _waiting
+        with _waiting_lock:
+            _waiting -= 1

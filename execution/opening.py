@@ -1,0 +1,202 @@
+"""The first row of a call: written once, whole, with its first events, before anyone is told anything."""
+
+import hashlib
+import socket
+from dataclasses import dataclass
+from functools import lru_cache
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+
+from audit import trail
+from audit.canonical import canonical
+from audit.trail import Chain, Entry
+from execution.claim import Claim, redactor_for, seal_what_runs
+from execution.clock import LATER, later_param
+from execution.errors import ErrorCode, Failure
+from execution.fingerprint import arguments_digest, fingerprint
+from execution.messages import CallRequest
+from execution.models import Call, State, new_id
+from policy.decision import Decision
+from registry.toolspec import ToolSpec
+
+QUEUE_PATIENCE = 600.0  # seconds a queued call may wait for a worker before it expires
+RESEND_AFTER = 5.0  # seconds after which the sweeper doubts that the broker still has the message
+HOST = socket.gethostname()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A call's row; `is_new` is False if the agent used this call_id before, and nothing was written."""
+
+    id: UUID
+    is_new: bool
+    chain: Chain
+
+
+def open_inline(request: CallRequest, tool: ToolSpec, decision: Decision) -> Claim | None:
+    """The call, already claimed by this process; None if the agent used this call_id before."""
+    where = f"inline@{HOST}"
+    call = _Row(request, tool, decision, state=State.RUNNING, where=where)
+    opened = call.write(Entry(event="call.started", actor="system", detail={"attempt": 1, "where": where}))
+    if not opened.is_new:
+        return None
+    return Claim(
+        id=call.id,
+        call_id=call.call_id,
+        fence=1,
+        agent=request.caller.name,
+        tool=tool,
+        arguments=request.arguments,
+        context=request.context,
+        trace_id=request.trace_id,
+        where=where,
+        chain=opened.chain,
+    )
+
+
+def open_queued(request: CallRequest, tool: ToolSpec, decision: Decision) -> Opened:
+    return _Row(request, tool, decision, state=State.QUEUED).write(Entry(event="call.queued", actor="system"))
+
+
+def open_refused(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> Opened:
+    """The call as it ended at the door: denied by policy, or rejected before it was judged."""
+    state = State.DENIED if decision is not None else State.REJECTED
+    call = _Row(request, tool, decision, state=state, failure=failure)
+    told = {"code": failure.code.wire, "message": failure.message}
+    if failure.parameter_errors:
+        told["parameters"] = sorted(failure.parameter_errors)
+    return call.write(Entry(event=f"call.{state.value}", actor="system", outcome="refused", detail=told))
+
+
+class _Row:
+    """Everything the insert needs, worked out before the transaction begins."""
+
+    def __init__(
+        self,
+        request: CallRequest,
+        tool: ToolSpec | None,
+        decision: Decision | None,
+        *,
+        state: State,
+        failure: Failure | None = None,
+        where: str = "",
+    ) -> None:
+        self.request, self.tool, self.decision, self.state, self.failure = request, tool, decision, state, failure
+        self.id = new_id()
+        self.call_id = request.call_id or str(self.id)
+        shown = redactor_for(request.context).for_people(request.arguments, tool.input_schema if tool else None)
+        self.input = canonical(shown).decode()
+        self.arguments_digest = arguments_digest(tool.digest, canonical(request.arguments)) if tool else ""
+        self.is_open = state in (State.QUEUED, State.RUNNING)
+
+    def write(self, last: Entry) -> Opened:
+        chain = trail.new_chain("call", str(self.id))
+        with transaction.atomic():
+            if not self._insert():
+                return Opened(self.id, False, chain)
+            actor = f"agent:{self.request.caller.name}"
+            entries = [Entry(event="call.received", actor=actor, detail=self._received())]
+            if self.decision is not None:
+                entries.append(Entry(event="call.decided", actor="system", detail=self._decided(self.decision)))
+            trail.append(chain, *entries, last, trace_id=self.request.trace_id)
+        return Opened(self.id, True, chain)
+
+    def _received(self) -> dict[str, object]:
+        detail: dict[str, object] = {
+            "door": self.request.door,
+            "tool": self.tool.tool_id if self.tool else self.request.tool_text[:200],
+            "call_id": self.call_id,
+            "credential": self.request.caller.credential,
+            "input_sha256": hashlib.sha256(self.input.encode()).hexdigest(),
+        }
+        if self.tool is not None:
+            detail["tool_digest"] = self.tool.digest
+            detail["arguments_digest"] = self.arguments_digest
+        if self.request.context.user_id:
+            detail["user_id"] = self.request.context.user_id
+        return detail
+
+    @staticmethod
+    def _decided(decision: Decision) -> dict[str, object]:
+        return {"effect": decision.effect.value, "rule": decision.rule, "reason": decision.reason}
+
+    def _insert(self) -> bool:
+        request, tool, vendor = self.request, self.tool, connection.vendor
+        is_running, patience = self.state == State.RUNNING, None
+        if tool is not None and self.is_open:
+            retry = tool.runtime.retry
+            patience = QUEUE_PATIENCE + retry.max_attempts * (tool.runtime.timeout + retry.max_backoff)
+        values = [
+            self.id.hex if vendor == "sqlite" else self.id,
+            request.caller.agent_id,
+            self.call_id,
+            fingerprint(request),
+            request.door,
+            tool.id if tool else None,
+            tool.tool_id if tool else request.tool_text[:200],
+            self.state.value,
+            1 if is_running else 0,
+            "inline" if is_running else "queue",
+            False,
+            self.input,
+            "",
+            "",
+            orjson.dumps(self.failure.as_json()).decode() if self.failure else "",
+            orjson.dumps(self.decision.as_json()).decode() if self.decision else "",
+            orjson.dumps(warnings_about(tool)).decode() if tool and tool.is_deprecated else "",
+            seal_what_runs(self.id, request.arguments, request.context) if self.is_open else None,
+            self.arguments_digest,
+            request.context.user_id,
+            request.trace_id,
+            _moment(vendor, RESEND_AFTER if self.state == State.QUEUED else None),
+            _moment(vendor, settings.PLACET_LEASE if is_running else None),
+            _moment(vendor, patience),
+            _moment(vendor, 0.0 if is_running else None),
+            _moment(vendor, None if self.is_open else 0.0),
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(_insert_sql(vendor), values)
+            return bool(cursor.rowcount)
+
+
+def warnings_about(tool: ToolSpec) -> list[str]:
+    return [f"{tool.tool_id} is deprecated; move to a newer version"]
+
+
+def reused(call_id: str) -> Failure:
+    return Failure(
+        code=ErrorCode.CALL_ID_REUSED,
+        message="This call_id was already used for another request",
+        developer_message="A call_id names one request for ever: send a new one, or repeat the first request exactly",
+        parameter_errors={"call_id": "Was already used for another request"},
+    )
+
+
+_PLAIN = (
+    "id agent_id call_id fingerprint door tool_id tool_ref state fence dispatch cancel_requested input result"
+    " result_kind error decision warnings sealed arguments_digest user_id trace_id"
+).split()
+_MOMENTS = "resend_at lease_until deadline started_at finished_at".split()
+
+
+@lru_cache(maxsize=4)
+def _insert_sql(vendor: str) -> str:
+    """Sets every moment by the database's clock; an earlier row under the same call_id wins."""
+    columns = ", ".join(f'"{column}"' for column in [*_PLAIN, *_MOMENTS])
+    values = ", ".join(["%s"] * len(_PLAIN) + [LATER[vendor]] * len(_MOMENTS))
+    table = Call._meta.db_table
+    return f'INSERT INTO "{table}" ({columns}) VALUES ({values}) ON CONFLICT ("agent_id", "call_id") DO NOTHING'
+
+
+def _moment(vendor: str, seconds: float | None) -> float | str | None:
+    return None if seconds is None else later_param(vendor, seconds)
+
+
+def record_reuse(request: CallRequest, failure: Failure) -> None:
+    """A refusal that may have no row of its own, since its call_id belongs to another call, is told of the agent."""
+    detail = {"door": request.door, "call_id": request.call_id, "code": failure.code.wire}
+    actor = f"agent:{request.caller.name}"
+    trail.record("agent", request.caller.name, "call.id_reused", actor=actor, outcome="refused", detail=detail)

@@ -1,0 +1,120 @@
+"""Chapter two, in the worker: judge again, run, verify, record."""
+
+import logging
+from uuid import UUID
+
+from execution import calls, dispatch, inline, pulse, retries
+from execution.claim import Claim, unseal_what_runs
+from execution.errors import CallError, ErrorCode, Failure
+from execution.messages import CallOutcome
+from execution.models import Call, State
+from execution.pipeline.steps import check_output
+from execution.runtimes import runtime_for
+from execution.runtimes.base import Invocation
+from policy import engine
+from policy.caller import Caller
+from policy.decision import Effect
+from policy.models import Agent
+from policy.question import Question
+from policy.sealedbox import Unsealable
+from registry import revision
+from registry.resolution import resolve
+from registry.toolref import ToolRef
+from registry.toolspec import ToolSpec
+
+logger = logging.getLogger(__name__)
+
+
+def perform(id: UUID) -> None:
+    """Run a queued call, unless someone else did, it ended, or it may no longer run."""
+    with revision.pinned():
+        call = calls.read(id)
+        if call is None or call.state != State.QUEUED:
+            return
+        agent = Agent.objects.get(pk=call.agent_id)
+        tool, failure = _judge_again(call, agent)
+        if tool is None or failure is not None:
+            calls.deny(call, failure or _withdrawn(call))
+            return
+        claim = calls.claim(call, tool, agent.name)
+        if claim is not None:
+            attempt(claim)
+
+
+def attempt(claim: Claim) -> CallOutcome | None:
+    """One run of a claimed call, to its recorded end; None if the call goes back to the queue for another."""
+    try:
+        with pulse.kept(claim):
+            result = runtime_for(claim.tool).run(_invocation(claim))
+        check_output(claim.tool, result)
+        return calls.succeed(claim, result)
+    except CallError as error:
+        return _failed(claim, error)
+    except Exception:
+        logger.exception("call %s met a bug", claim.id)
+        calls.fail(claim, Failure(code=ErrorCode.INTERNAL, message="Placet failed to run the call", can_retry=False))
+        raise
+
+
+def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec | None, Failure | None]:
+    """Hours may lie between the door and here: the tool, the agent and the policy are looked at once more."""
+    ref = ToolRef.parse(call.tool_ref)
+    tool = resolve(ref) if ref is not None else None
+    if tool is None or tool.id != call.tool_id:
+        return None, None
+    if not agent.is_active:
+        return tool, Failure(code=ErrorCode.PERMISSION_DENIED, message="The agent was disabled before the call ran")
+    try:
+        arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
+    except Unsealable:
+        return tool, Failure(code=ErrorCode.INTERNAL, message="What was to run can no longer be read")
+    caller = Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="")
+    question = Question(caller=caller, tool=tool, arguments=arguments, user_id=context.user_id)
+    decision = engine.decide(question)
+    if decision.effect is Effect.ALLOW:
+        return tool, None
+    return tool, Failure(
+        code=ErrorCode.PERMISSION_DENIED, message=decision.reason, developer_message=decision.help
+    )
+
+
+def _withdrawn(call: Call) -> Failure:
+    return Failure(
+        code=ErrorCode.PERMISSION_DENIED,
+        message="The tool was withdrawn before the call ran",
+        developer_message=f"{call.tool_ref} is no longer available",
+        details={"rule": "version_withdrawn"},
+    )
+
+
+def _invocation(claim: Claim) -> Invocation:
+    return Invocation(
+        tool=claim.tool,
+        arguments=claim.arguments,
+        call_id=claim.call_id,
+        attempt=claim.fence,
+        agent=claim.agent,
+        user_id=claim.context.user_id,
+        trace_id=claim.trace_id,
+        secrets=claim.context.secrets,
+        authorization=claim.context.authorization,
+        timeout=claim.tool.runtime.timeout,
+        cancel=claim.cancel,
+        on_news=lambda news: _tell(claim, news),
+    )
+
+
+def _tell(claim: Claim, news: object) -> None:
+    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, claim.redactor.for_people(news))
+
+
+def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
+    failure = error.failure
+    if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline"):
+        inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
+    delay = None if claim.cancel.is_set() else retries.next_delay(claim, failure, is_sent=error.is_sent)
+    if delay is None:
+        return calls.fail(claim, failure)
+    if calls.retry(claim, failure, delay):
+        dispatch.send(claim.id, delay=delay)
+    return None

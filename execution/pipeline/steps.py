@@ -1,0 +1,90 @@
+"""The steps that answer with an error of their own; the pipeline calls them, they never call each other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from execution.errors import CallError, ErrorCode
+from execution.messages import CallContext, CallRequest
+from execution.runtimes.base import RunResult
+from policy.visibility import visible_toolkits
+from registry.resolution import resolve
+from registry.toolspec import ToolSpec
+
+MAX_ERRORS = 50
+
+
+def find_tool(request: CallRequest) -> ToolSpec:
+    """The tool that was asked for, if it exists and the caller may know that it does."""
+    ref = request.tool_ref
+    if ref is None:
+        raise CallError(
+            ErrorCode.UNSUPPORTED_TOOL,
+            "The tool ID is not valid",
+            developer_message="A tool ID reads Toolkit.Tool, Toolkit.Tool@1 or Toolkit.Tool@1.2.3",
+        )
+    tool = resolve(ref)
+    if tool is None or tool.toolkit_id not in visible_toolkits(request.caller):
+        version = f"version {'.'.join(map(str, ref.version))}" if ref.version else "in any version"
+        raise CallError(
+            ErrorCode.UNSUPPORTED_TOOL,
+            f"Tool '{ref.flat_name}' was not found",
+            developer_message=f"{ref.toolkit}.{ref.tool} {version} is not available",
+        )
+    return tool
+
+
+def check_input(tool: ToolSpec, arguments: Mapping[str, Any]) -> None:
+    violations = tool.input.violations(arguments)
+    if not violations:
+        return
+    errors: dict[str, str] = {}
+    for violation in violations[:MAX_ERRORS]:
+        errors.setdefault(violation.parameter, violation.message)
+    raise CallError(ErrorCode.INVALID_INPUT, "Some input parameters are invalid", parameter_errors=errors)
+
+
+def check_requirements(tool: ToolSpec, context: CallContext) -> None:
+    """What the tool needs from the caller besides its input."""
+    needs = tool.requirements
+    if not needs:
+        return
+    tokens = [need["id"] for need in needs.get("authorization", ()) if not context.authorization.get(need["id"])]
+    secrets = [need["id"] for need in needs.get("secrets", ()) if not context.secrets.get(need["id"])]
+    missing: dict[str, Any] = {}
+    if tokens:
+        page = f"{settings.PLACET_BASE_URL}/admin/registry/tool/{tool.id}/change/"
+        missing["authorization"] = [{"id": name, "url": page} for name in tokens]
+    if secrets:
+        missing["secrets"] = [{"id": name} for name in secrets]
+    if needs.get("user_id") and not context.user_id:
+        missing["user_id"] = True
+    if missing:
+        wanted = [f"context.authorization '{name}'" for name in tokens]
+        wanted += [f"context.secrets '{name}'" for name in secrets]
+        wanted += ["context.user_id"] if "user_id" in missing else []
+        raise CallError(
+            ErrorCode.MISSING_REQUIREMENT,
+            "The tool needs more than its input",
+            developer_message=f"Send {', '.join(wanted)}",
+            missing_requirements=missing,
+        )
+
+
+def check_output(tool: ToolSpec, result: RunResult) -> None:
+    """A tool keeps its own promise, or the call failed."""
+    if result.content:
+        return
+    if tool.output is None:
+        if result.value is not None:
+            raise CallError(ErrorCode.EXECUTION_FAILED, "The tool returned output although it declares none")
+        return
+    violations = tool.output.violations(result.value)
+    if violations:
+        told = "; ".join(f"{violation.path or 'the value'}: {violation.message}" for violation in violations[:5])
+        raise CallError(
+            ErrorCode.EXECUTION_FAILED,
+            "The tool returned something other than it declares",
+            developer_message=f"The output does not fit the tool's output schema: {told}",
+        )

@@ -1,0 +1,77 @@
+"""The pulse: one thread per process keeps the leases of what runs here, and hears who should stop."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from execution import bell
+from execution.claim import Claim
+from execution.clock import Later
+from execution.models import Call, State
+
+logger = logging.getLogger(__name__)
+
+_lock = threading.Lock()
+_beating: dict[UUID, Claim] = {}
+_pid = 0
+
+
+@contextmanager
+def kept(claim: Claim) -> Iterator[None]:
+    """While inside, the claim's lease is renewed, and a cancellation reaches it at once."""
+    if claim.tool.runtime.timeout < settings.PLACET_LEASE / 3 and claim.where.startswith("inline"):
+        yield  # it ends long before its lease does, and before anyone could cancel it
+        return
+    _start()
+    with _lock:
+        _beating[claim.id] = claim
+    try:
+        with bell.listening(f"cancel:{claim.id}", claim.cancel.set):
+            _hear_earlier_cancellation(claim)
+            yield
+    finally:
+        with _lock:
+            _beating.pop(claim.id, None)
+
+
+def _hear_earlier_cancellation(claim: Claim) -> None:
+    """It may have been asked between the claim and our listening."""
+    if Call.objects.filter(pk=claim.id, cancel_requested=True).exists():
+        claim.cancel.set()
+
+
+def _start() -> None:
+    global _pid
+    with _lock:
+        if _pid != os.getpid():
+            _beating.clear()
+            _pid = os.getpid()
+            threading.Thread(target=_beat_for_ever, name="placet-pulse", daemon=True).start()
+
+
+def _beat_for_ever() -> None:
+    rest = threading.Event()
+    while True:
+        rest.wait(settings.PLACET_LEASE / 3)
+        with _lock:
+            claims = list(_beating.values())
+        for claim in claims:
+            try:
+                _beat(claim)
+            except DatabaseError:
+                logger.warning("the pulse of call %s missed a beat: the database is away", claim.id)
+                connection.close()
+
+
+def _beat(claim: Claim) -> None:
+    held = Call.objects.filter(pk=claim.id, state=State.RUNNING, fence=claim.fence)
+    if not held.update(lease_until=Later(settings.PLACET_LEASE)):
+        claim.cancel.set()  # our result could no longer be written: stop working on it
+    elif held.filter(cancel_requested=True).exists():
+        claim.cancel.set()

@@ -1,0 +1,82 @@
+"""The python runtime: a function in a process of its own, without our keys or our database."""
+
+from functools import cached_property
+from typing import Any
+
+from execution.errors import CallError, ErrorCode
+from execution.runtimes.base import Invocation, RunResult
+from execution.runtimes.hosts import AnswerTooLarge, HostBusy, HostCancelled, HostCrashed, HostPool, HostTimeout
+from registry import sources
+
+
+class PythonRuntime:
+    """Runs `module:function` of a toolkit's frozen source in a tool host."""
+
+    @cached_property
+    def _pool(self) -> HostPool:
+        return HostPool()
+
+    def run(self, invocation: Invocation) -> RunResult:
+        options = invocation.tool.runtime.options
+        folder = sources.unpack(options["source"])
+        request = {
+            "entrypoint": options["entrypoint"],
+            "arguments": dict(invocation.arguments),
+            "secrets": dict(invocation.secrets),
+            "authorization": dict(invocation.authorization),
+            "caller": {"agent": invocation.agent, "user_id": invocation.user_id},
+            "call_id": invocation.call_id,
+            "idempotency_key": invocation.call_id,
+            "attempt": invocation.attempt,
+            "trace_id": invocation.trace_id,
+            "timeout": invocation.timeout,
+        }
+        try:
+            answer = self._pool.run(
+                folder=folder,
+                request=request,
+                timeout=invocation.timeout,
+                max_answer=invocation.max_answer,
+                cancel=invocation.cancel,
+                on_frame=invocation.on_news,
+            )
+        except HostTimeout as error:
+            raise CallError(
+                ErrorCode.TIMEOUT,
+                f"The tool did not answer within {invocation.timeout:g} seconds",
+                details={"timeout_ms": round(invocation.timeout * 1000)},
+            ) from error
+        except HostCancelled as error:
+            raise CallError(ErrorCode.CANCELED, "The call was cancelled while it ran") from error
+        except HostBusy as error:
+            raise CallError(
+                ErrorCode.EXECUTION_FAILED, "The tool is too busy", can_retry=True, is_sent=error.is_started
+            ) from error
+        except AnswerTooLarge as error:
+            raise CallError(
+                ErrorCode.EXECUTION_FAILED, "The tool's answer is too large", details={"limit": invocation.max_answer}
+            ) from error
+        except HostCrashed as error:
+            raise CallError(
+                ErrorCode.EXECUTION_FAILED,
+                "The tool's process ended before it answered",
+                developer_message=str(error),
+                is_sent=error.is_started,
+            ) from error
+        return _result(answer)
+
+
+def _result(answer: dict[str, Any]) -> RunResult:
+    match answer["kind"]:
+        case "value":
+            return RunResult(value=answer["value"])
+        case "content":
+            return RunResult(content=tuple(answer["content"]))
+    raise CallError(
+        ErrorCode.EXECUTION_FAILED,
+        answer["message"],
+        developer_message=answer.get("developer_message") or "",
+        can_retry=bool(answer.get("can_retry")),
+        additional_prompt_content=answer.get("additional_prompt_content") or "",
+        retry_after_ms=answer.get("retry_after_ms"),
+    )

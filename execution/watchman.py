@@ -1,0 +1,31 @@
+"""The watchman: a thread in each web process that sweeps and seals too, so that recovery never hangs on one process."""
+
+import logging
+import threading
+
+from django.db import DatabaseError, connection
+
+from audit.sealing import seal_new_events
+from execution.sweeping import sweep
+
+logger = logging.getLogger(__name__)
+
+ROUND = 5.0
+
+
+def start() -> None:
+    threading.Thread(target=_walk, name="placet-watchman", daemon=True).start()
+
+
+def _walk() -> None:
+    rest = threading.Event()
+    while True:
+        rest.wait(ROUND)
+        for duty in (sweep, seal_new_events):
+            try:
+                duty()
+            except DatabaseError as error:
+                logger.warning("%s: the database is away (%s)", duty.__name__, type(error).__name__)
+                connection.close()
+            except Exception:
+                logger.exception("%s failed", duty.__name__)
