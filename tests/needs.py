@@ -1,4 +1,4 @@
-"""What some tests need of a machine; where it is missing they are named at the end of the run, not silently left out."""
+"""What some tests need of a machine; where it is missing, they are named at the end of the run instead of hidden."""
 
 from __future__ import annotations
 
