@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from audit.marks import mark
+from audit.patterns import LOWER
 from audit.readings import Reading, readings
 
 MIN_BYTES = 8
 _MIN_SPELLING = 4  # a shorter text is only recognised where it stands alone
 
 _COMMON = Path(__file__).with_name("common_words.txt")
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 Span = tuple[int, int, str]  # start, end, mark
 
@@ -74,7 +74,7 @@ class Needles:
         for spelling, shown in self._spellings.items():
             for span in _occurrences(text, spelling):
                 yield *reading.origin(*span), shown
-        lowered = text.lower() if text.isascii() else text.translate(_LOWER)
+        lowered = text.lower() if text.isascii() else text.translate(LOWER)
         for spelling, shown in self._hex.items():
             for span in _occurrences(lowered, spelling):
                 yield *reading.origin(*span), shown
