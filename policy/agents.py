@@ -11,6 +11,7 @@ from django.contrib.auth.models import Permission
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 from guardian.shortcuts import assign_perm
 
 from audit import trail
@@ -49,11 +50,12 @@ def create(
 ) -> NewAgent:
     """An agent that may call or serve the named toolkits, with a first key and a JWT secret."""
     people = get_user_model()
+    call, serve = tuple(call), tuple(serve)
     holder = people(username=f"agent:{name}", is_active=True)
     holder.set_unusable_password()
     agent = Agent(name=name, user=holder)
     if owner is not None:
-        agent.owner = people.objects.filter(username=owner).first()
+        agent.owner = people.objects.filter(username=owner, agent=None).first()
         if agent.owner is None:
             raise AgentError(f"there is no user named {owner!r} to own the agent")
     try:
@@ -74,7 +76,7 @@ def create(
     for toolkit in _toolkits(serve):
         assign_perm("registry.serve_toolkit", holder, toolkit)
     if call_all:
-        holder.user_permissions.add(Permission.objects.get(codename="call_toolkit"))
+        holder.user_permissions.add(Permission.objects.get(content_type__app_label="registry", codename="call_toolkit"))
     detail = {"call": sorted(call), "serve": sorted(serve), "call_all": call_all, "owner": owner}
     trail.record("agent", name, "agent.created", actor=actor, detail=detail)
     return NewAgent(agent=agent, key=new_key(agent, actor=actor), jwt_secret=jwt_secret)
@@ -83,6 +85,8 @@ def create(
 @transaction.atomic
 def new_key(agent: Agent, *, actor: str, label: str = "", expires_at: datetime | None = None) -> str:
     """A further key for the agent; only its hash is kept."""
+    if expires_at is not None and expires_at <= timezone.now():
+        raise AgentError("a key cannot expire in the past")
     prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
     key = f"{KEY_FORM}_{prefix}_{secret}"
     Credential.objects.create(agent=agent, prefix=prefix, hash=hash_of(key), label=label, expires_at=expires_at)
@@ -110,7 +114,7 @@ def set_active(agent: Agent, is_active: bool, *, actor: str) -> bool:
 
 
 def hash_of(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def jwt_secret_of(agent: Agent) -> str | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import logging
 import time
 from collections.abc import Mapping
 from threading import Lock
@@ -17,7 +18,11 @@ from rest_framework.request import Request
 from policy import agents
 from policy.caller import Caller
 from policy.models import Agent, Credential
+from policy.models.agent import AGENT_NAME
+from policy.sealedbox import Unsealable
 from registry import revision
+
+logger = logging.getLogger(__name__)
 
 MAX_TOKEN = 8_192
 MAX_JWT_LIFE = 15 * 60
@@ -40,11 +45,12 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
         return _anonymous()
     if len(token) > MAX_TOKEN:
         raise NotAuthenticated("The credential is too long")
-    digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-    if (known := _remembered(digest)) is not None:
+    digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+    seen = revision.current()
+    if (known := _remembered(digest, seen)) is not None:
         return known
     caller, until = _by_jwt(token) if token.count(".") == 2 else _by_key(token)
-    _remember(digest, caller, until)
+    _remember(digest, caller, until, seen)
     return caller
 
 
@@ -73,7 +79,7 @@ def _token(headers: Mapping[str, str]) -> str:
     given = headers.get("Authorization", "")
     if given:
         scheme, _, token = given.partition(" ")
-        if scheme.lower() == "bearer":
+        if scheme.lower() == "bearer" and token.strip():
             return token.strip()
         raise NotAuthenticated("Send the key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
     return headers.get("OXP-API-Key", "").strip()
@@ -107,8 +113,7 @@ def _by_jwt(token: str) -> tuple[Caller, float]:
     """HS256 with the agent's own secret; `exp` at most 15 minutes ahead; `aud`, if present, one of ours."""
     try:
         claimed = jwt.decode(token, options={"verify_signature": False}, algorithms=["HS256"])
-        subject = claimed.get("sub")
-        agent = Agent.objects.filter(name=str(subject), is_active=True, user__is_active=True).first()
+        agent = _agent_named(claimed.get("sub"))
         secret = agents.jwt_secret_of(agent) if agent is not None else None
         if agent is None or secret is None:
             raise NotAuthenticated("The token's 'sub' is not an agent here")
@@ -119,20 +124,30 @@ def _by_jwt(token: str) -> tuple[Caller, float]:
             leeway=CLOCK_LEEWAY,
             options={"require": ["exp", "sub"], "verify_aud": False},
         )
-    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+        expires = float(claims["exp"])
+    except Unsealable as error:
+        logger.error("the JWT secret of an agent cannot be opened: %s", error)
+        raise NotAuthenticated("The token cannot be checked; use a key") from error
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise NotAuthenticated("The token is malformed, expired or not signed with the agent's secret") from error
-    if claims["exp"] > time.time() + MAX_JWT_LIFE + CLOCK_LEEWAY:
+    if not expires <= time.time() + MAX_JWT_LIFE + CLOCK_LEEWAY:
         raise NotAuthenticated("The token's 'exp' is more than 15 minutes ahead")
     if "aud" in claims:
         audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
         if not any(audience in settings.PLACET_JWT_AUDIENCE for audience in audiences):
             raise NotAuthenticated("The token's 'aud' is not this server")
-    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="jwt"), float(claims["exp"])
+    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="jwt"), expires
 
 
-def _remembered(digest: bytes) -> Caller | None:
+def _agent_named(subject: object) -> Agent | None:
+    """Only what can be a name reaches the database."""
+    if not isinstance(subject, str) or not AGENT_NAME.fullmatch(subject):
+        return None
+    return Agent.objects.filter(name=subject, is_active=True, user__is_active=True).first()
+
+
+def _remembered(digest: bytes, now: int) -> Caller | None:
     global _cache, _cached_at
-    now = revision.current()
     with _lock:
         if now != _cached_at or len(_cache) > 10_000:
             _cache, _cached_at = {}, now
@@ -142,8 +157,8 @@ def _remembered(digest: bytes) -> Caller | None:
     return entry[0]
 
 
-def _remember(digest: bytes, caller: Caller, until: float) -> None:
-    """Kept only if nothing changed since the look-up began."""
+def _remember(digest: bytes, caller: Caller, until: float, seen: int) -> None:
+    """Kept under the revision that was read before the look-up: what has changed since is looked up again."""
     with _lock:
-        if revision.current() == _cached_at:
+        if seen == _cached_at:
             _cache[digest] = (caller, until)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from policy.caller import Caller
 from registry.toolspec import ToolSpec
+
+from policy.caller import Caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,14 +24,15 @@ def seal(plain: bytes, *, bound_to: str) -> bytes:
 
 
 def unseal(sealed: bytes, *, bound_to: str) -> bytes:
+    """What was sealed for exactly this row; anything else is Unsealable."""
     sealed = bytes(sealed)
-    at = 1 + sealed[0]
+    at = 1 + (sealed[0] if sealed else 0)
     key = settings.PLACET_SEALING_KEYS.get(sealed[1:at].decode("utf-8", "replace"))
     if key is None:
         raise Unsealable(f"the key that sealed {bound_to} is not among PLACET_SEALING_KEYS")
     try:
         return _cipher(key).decrypt(sealed[at : at + _NONCE], sealed[at + _NONCE :], bound_to.encode())
-    except InvalidTag:
+    except (InvalidTag, ValueError):
         raise Unsealable(f"what is sealed at {bound_to} was altered or belongs to another row") from None
 
 

@@ -31,7 +31,8 @@ def _toolkits(user_id: int, permission: str) -> frozenset[int]:
         found = _cache.get((user_id, permission))
     if found is None:
         user = get_user_model().objects.get(pk=user_id)
-        permitted = get_objects_for_user(user, f"registry.{permission}", with_superuser=False)
+        # Guardian counts a permission on all toolkits only beside the superuser's rights, which agents never get.
+        permitted = get_objects_for_user(user, f"registry.{permission}", with_superuser=not user.is_superuser)
         found = frozenset(permitted.values_list("pk", flat=True))
         with _lock:
             if now == _cached_at:

@@ -1,8 +1,12 @@
 """Agent: who is calling, and the user that holds its permissions."""
 
+import re
+
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
+
+AGENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Agent(models.Model):
@@ -13,7 +17,9 @@ class Agent(models.Model):
         unique=True,
         validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", "Use letters, digits, dot, dash and underscore.")],
     )
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="agent", editable=False)
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="agent", editable=False
+    )
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,

@@ -1,0 +1,1 @@
+"""Agents, keys and reviews over REST."""
