@@ -21,7 +21,8 @@ def anonymous_agent_needs_a_loopback_listener(**_: Any) -> list[CheckMessage]:
     if settings.PLACET_ANONYMOUS_AGENT and not is_loopback(settings.PLACET_HOST):
         return [
             Error(
-                f"PLACET_ANONYMOUS_AGENT lets anyone call, so HOST must be a loopback address, not {settings.PLACET_HOST}.",
+                "PLACET_ANONYMOUS_AGENT lets anyone call, so HOST must be a loopback address, "
+                f"not {settings.PLACET_HOST}.",
                 hint="Listen on 127.0.0.1, or unset PLACET_ANONYMOUS_AGENT and use keys.",
                 id="policy.E001",
             )
