@@ -1,0 +1,173 @@
+"""DoorView and AgentView: what every door does before and after its own translation."""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NoReturn, cast
+
+import orjson
+from django.core.exceptions import SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http.request import UnreadablePostError
+from django.views import View
+
+from audit import trail
+from execution.pipeline.admit import admit
+from execution.protocols.dialect import Answer, Dialect, Refusal, seconds
+from policy.authentication import CHALLENGE, NotAuthenticated, authenticate
+from policy.caller import Caller
+from registry import revision, strictjson
+
+MAX_BODY = 1_000_000
+JSON = "application/json"
+METHODS = ("get", "head", "post", "put", "patch", "delete")
+RETRY_UNAVAILABLE = 2_000  # milliseconds
+
+log = logging.getLogger(__name__)
+Handler = Callable[..., Answer]
+
+
+class DoorView(View):
+    """Answers in the door's own JSON whatever happens."""
+
+    dialect: Dialect
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
+        view = super().as_view(**initkwargs)
+        view.csrf_exempt = True  # type: ignore[attr-defined]  # a caller proves itself in a header, never by cookie
+        return view
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """One request, judged by one state of the registry, and always answered."""
+        try:
+            with revision.pinned():
+                answer = self._handler(request)(request, *args, **kwargs)
+            return _sent(answer)
+        except Refusal as refusal:
+            return _sent(self.dialect.from_refusal(refusal))
+        except Exception as error:
+            return _sent(self.dialect.from_refusal(_mishap(error)))
+
+    def _handler(self, request: HttpRequest) -> Handler:
+        method = (request.method or "").lower()
+        if method in METHODS and hasattr(self, method):
+            return cast(Handler, getattr(self, method))
+        allowed = ", ".join(name.upper() for name in METHODS if hasattr(self, name))
+        raise Refusal(
+            "method_not_allowed", f"This path answers {allowed} only", status=405, headers={"Allow": allowed}
+        )
+
+
+class AgentView(DoorView):
+    """Knows the caller and reads strictly; a refusal of a known caller leaves one event and nothing else."""
+
+    def _handler(self, request: HttpRequest) -> Handler:
+        handler = super()._handler(request)
+        try:
+            caller = authenticate(request.headers)
+        except NotAuthenticated as error:
+            challenge = {"WWW-Authenticate": CHALLENGE}
+            raise Refusal("unauthenticated", str(error), status=401, headers=challenge) from error
+        return partial(self._recorded, handler, caller)
+
+    def _recorded(self, handler: Handler, caller: Caller, request: HttpRequest, **kwargs: Any) -> Answer:
+        try:
+            return handler(request, caller, **kwargs)
+        except Refusal as refusal:
+            trail.record(
+                "agent",
+                caller.name,
+                "request.refused",
+                actor=f"agent:{caller.name}",
+                outcome="refused",
+                detail={"door": self.dialect.name, "code": refusal.code},
+            )
+            raise
+
+    def read_json(self, request: HttpRequest) -> Any:
+        """The body as a JSON value; everything that is not exactly that is refused."""
+        if request.META.get("CONTENT_TYPE") != JSON and not _is_json(request):
+            raise Refusal("unsupported_media_type", f"The body must be sent as Content-Type: {JSON}", status=415)
+        body = _body(request)
+        if not body:
+            raise Refusal("malformed", "The body is empty; a JSON document is needed")
+        try:
+            return strictjson.loads(body, max_bytes=MAX_BODY)
+        except strictjson.StrictJSONError as error:
+            raise Refusal(error.code, error.message, status=error.status) from error
+
+
+class CallView(AgentView):
+    """One call: translate, admit, translate back."""
+
+    def post(self, request: HttpRequest, caller: Caller) -> Answer:
+        body = self.read_json(request)
+        self.dialect = dialect = self.spoken(body)
+        return dialect.from_outcome(admit(dialect.to_request(body, caller)))
+
+    def spoken(self, body: Any) -> Dialect:
+        """The dialect of this body, where a path is shared by more than one."""
+        return self.dialect
+
+
+def _sent(answer: Answer) -> HttpResponse:
+    body = answer.body if type(answer.body) is bytes else orjson.dumps(answer.body, default=_plain)
+    response = HttpResponse(body, status=answer.status, content_type=JSON)
+    for name, value in answer.headers.items():
+        response[name] = value
+    return response
+
+
+def _plain(value: Any) -> Any:
+    """For orjson, which knows dicts but no other mappings."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _mishap(error: Exception) -> Refusal:
+    """What a caller is told about trouble that is ours: to come again, or that we have a bug."""
+    if isinstance(error, OperationalError | InterfaceError):
+        log.error("the database did not answer: %s", error)
+        message = "The tool server is temporarily unavailable"
+        return Refusal("unavailable", message, status=503, headers={"Retry-After": seconds(RETRY_UNAVAILABLE)})
+    log.error("a request ended in a bug", exc_info=error)
+    return Refusal("internal", "The tool server made a mistake; it has been logged", status=500)
+
+
+def _is_json(request: HttpRequest) -> bool:
+    charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    return request.content_type == JSON and charset in ("utf-8", "utf8")
+
+
+def _body(request: HttpRequest) -> bytes:
+    """The bytes that were sent, but never more than a little beyond what is allowed."""
+    length = request.META.get("CONTENT_LENGTH") or ""
+    if length:
+        if not (length.isascii() and length.isdigit()):
+            raise Refusal("malformed", "Content-Length must be a whole number")
+        if len(length) > 9 or int(length) > MAX_BODY:
+            _too_large()
+    elif request.META.get("HTTP_TRANSFER_ENCODING") and request.META.get("wsgi.input_terminated"):
+        return _chunked(request)
+    try:
+        return request.body
+    except (UnreadablePostError, SuspiciousOperation) as error:
+        raise Refusal("malformed", "The body could not be read to its end") from error
+
+
+def _chunked(request: HttpRequest) -> bytes:
+    """A body without a length, which Django would take for an empty one."""
+    stream, body = request.META["wsgi.input"], b""
+    while chunk := cast(bytes, stream.read(MAX_BODY + 1 - len(body))):
+        body += chunk
+        if len(body) > MAX_BODY:
+            _too_large()
+    return body
+
+
+def _too_large() -> NoReturn:
+    message = f"The body is larger than {MAX_BODY} bytes"
+    raise Refusal("too_large", message, status=413, headers={"Connection": "close"})

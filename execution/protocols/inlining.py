@@ -1,0 +1,93 @@
+"""Inlining: a JSON Schema without references, for readers who must not be sent any."""
+
+from typing import Any
+from urllib.parse import unquote
+
+MAX_DEPTH = 64  # levels of schema in schema
+MAX_INLINED = 500  # references followed in one schema; a schema can be small and its expansion endless
+_ONE = frozenset(
+    "additionalItems additionalProperties contains contentSchema else if items not propertyNames then"
+    " unevaluatedItems unevaluatedProperties".split()
+)
+_MAP = frozenset({"dependencies", "dependentSchemas", "patternProperties", "properties"})
+_LIST = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_DROPPED = frozenset({"$anchor", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "definitions"})
+_NOTES = frozenset({"default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"})
+
+
+def without_refs(schema: Any) -> Any:
+    """The same schema with every local reference replaced by what it means.
+
+    A schema that contains itself has no such form: where it would begin again it becomes the wider "anything of that
+    type", so what we accept is still described. The full schema keeps deciding what is valid.
+    """
+    return _Inliner(schema).inlined(schema, (), 0)
+
+
+class _Inliner:
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self.followed = 0
+
+    def inlined(self, schema: Any, inside: tuple[str, ...], depth: int) -> Any:
+        if not isinstance(schema, dict):
+            return schema
+        if depth > MAX_DEPTH:
+            return {}
+        own = {key: self._keyword(key, value, inside, depth + 1) for key, value in schema.items() if key not in _DROPPED}
+        ref = schema.get("$ref", schema.get("$dynamicRef"))
+        if not isinstance(ref, str):
+            return own
+        meant = self._meant(ref, inside, depth + 1)
+        if not isinstance(meant, dict):
+            return {**own, "not": {}} if meant is False else own
+        if own.keys() <= _NOTES:
+            return {**meant, **own}
+        return {**own, "allOf": [meant, *own.get("allOf", [])]}
+
+    def _keyword(self, key: str, value: Any, inside: tuple[str, ...], depth: int) -> Any:
+        if key in _MAP and isinstance(value, dict):
+            return {name: self.inlined(each, inside, depth) for name, each in value.items()}
+        if key in _LIST and isinstance(value, list):
+            return [self.inlined(each, inside, depth) for each in value]
+        return self.inlined(value, inside, depth) if key in _ONE else value
+
+    def _meant(self, ref: str, inside: tuple[str, ...], depth: int) -> Any:
+        target = _pointed(self.root, ref)
+        self.followed += 1
+        if ref in inside or self.followed > MAX_INLINED:
+            return {"type": target["type"]} if isinstance(target, dict) and "type" in target else {}
+        return self.inlined(target, (*inside, ref), depth)
+
+
+def _pointed(root: Any, ref: str) -> Any:
+    """What a local JSON pointer names; anything at all if it names nothing."""
+    if ref != "#" and not ref.startswith("#/"):
+        return True
+    found = root
+    for step in unquote(ref[1:]).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and name in found:
+            found = found[name]
+        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return True
+    return found
+
+
+def described(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same schema, every parameter of it with a description: its own, else its title, else its name."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    return {**schema, "properties": {name: _described(name, each) for name, each in properties.items()}}
+
+
+def _described(name: str, schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, dict):
+        schema = {} if schema is True else {"not": {}}
+    if isinstance(schema.get("description"), str) and schema["description"]:
+        return schema
+    title = schema.get("title")
+    return {**schema, "description": title if isinstance(title, str) and title else name}

@@ -1,0 +1,61 @@
+"""ToolsView: what a caller may call, as its door describes it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+
+from execution.protocols.base import AgentView
+from execution.protocols.dialect import Answer
+from execution.protocols.listing import Listings
+from execution.protocols.shape import invalid, mapping
+from policy.caller import Caller
+
+CACHING = {"Cache-Control": "private, no-cache", "Vary": "Authorization, OXP-API-Key, Accept-Profile"}
+PROFILES = ("", "oxp", "otc")
+View = Callable[..., HttpResponseBase]
+
+
+class ToolsView(AgentView):
+    """One door's list; a reader who has it already is told so."""
+
+    listings: Listings
+    check_version: Callable[[dict[str, Any]], None]
+
+    def get(self, request: HttpRequest, caller: Caller) -> Answer:
+        if request.GET.get("profile", "").lower() not in PROFILES:
+            raise invalid(f"profile must be one of {', '.join(PROFILES[1:])}")
+        if _has_body(request):
+            self.check_version(mapping(self.read_json(request), "The body"))
+        listing = self.listings.of(caller)
+        headers = {**CACHING, "ETag": listing.etag}
+        if _names(request.headers.get("If-None-Match", ""), listing.etag):
+            return Answer(body=b"", status=304, headers=headers)
+        return Answer(body=listing.body, headers=headers)
+
+
+def by_profile(*, oxp: View, otc: View) -> View:
+    """Two doors list their tools at one path; a client of the older one says so."""
+
+    def view(request: HttpRequest) -> HttpResponseBase:
+        return (otc if _wants_otc(request) else oxp)(request)
+
+    view.csrf_exempt = True  # type: ignore[attr-defined]
+    return view
+
+
+def _wants_otc(request: HttpRequest) -> bool:
+    profile = request.GET.get("profile")
+    if profile is not None:
+        return profile.lower() == "otc"
+    offered = request.headers.get("Accept-Profile", "").lower().split(",")
+    return any(each.partition(";")[0].strip(' <>"') == "otc" for each in offered)
+
+
+def _has_body(request: HttpRequest) -> bool:
+    return request.META.get("CONTENT_LENGTH") not in (None, "", "0") or "HTTP_TRANSFER_ENCODING" in request.META
+
+
+def _names(if_none_match: str, etag: str) -> bool:
+    """Weak comparison: proxies that compress mark our tag as weak."""
+    return any(each.strip().removeprefix("W/") in (etag, "*") for each in if_none_match.split(","))
