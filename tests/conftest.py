@@ -44,6 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ["DATABASE_URL"] = resources.enter_context(postgres())
             os.environ["CELERY_BROKER_URL"] = resources.enter_context(redis())
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings.test"
+    from django.conf import settings
+
+    assert settings.INSTALLED_APPS  # read now, for pytest-django sets Django up only where the settings were read
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
