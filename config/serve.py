@@ -182,7 +182,8 @@ def prepare(
 def programs(home: Path, address: Address, environment: dict[str, str], threads: int) -> list[Program]:
     web = ["granian", "--interface", "wsgi", "config.wsgi:application", "--host", address.host]
     web += ["--port", str(address.port), "--workers", "1", "--blocking-threads", str(threads), "--http", "1", "--no-ws"]
-    web += ["--log-level", "warning", "--workers-kill-timeout", "5"]
+    # Backpressure counts connections, idle ones too: set as low as the threads, silent clients would shut others out.
+    web += ["--backlog", "1024", "--backpressure", "1024", "--log-level", "warning", "--workers-kill-timeout", "5"]
     worker = ["celery", "--quiet", "-A", "config.celery", "worker", "--pool", "prefork", "--concurrency", "2"]
     worker += ["--beat", "--schedule", str(home / "beat-schedule"), "--loglevel", "WARNING"]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]

@@ -18,6 +18,7 @@ from config.reaper import Reaper, end_groups
 
 QUICK = 10.0  # a process that lived less than these seconds died quickly
 MAX_QUICK_DEATHS = 5
+PAUSE = 0.5  # seconds before the first restart; doubled each time
 LAST_LINES = 20
 
 
@@ -67,7 +68,7 @@ class Child:
         self._reader.join(timeout=1.0)
         code = self.process.returncode
         self.quick_deaths = self.quick_deaths + 1 if time.monotonic() - self._started < QUICK else 1
-        self.due = time.monotonic() + 0.5 * 2 ** (self.quick_deaths - 1)
+        self.due = time.monotonic() + PAUSE * 2 ** (self.quick_deaths - 1)
         return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
 
     def _relay(self, output: IO[bytes]) -> None:

@@ -15,6 +15,10 @@ def _chromium() -> str:
     return "" if Path("/usr/bin/chromium").exists() else "there is no /usr/bin/chromium"
 
 
+def _curl() -> str:
+    return "" if shutil.which("curl") else "there is no curl"
+
+
 def _container() -> str:
     engines = [engine for engine in ("podman", "docker") if shutil.which(engine)]
     for engine in engines:
@@ -25,7 +29,7 @@ def _container() -> str:
 
 
 # Each returns why the thing is missing, or nothing.
-CHECKS: dict[str, Callable[[], str]] = {"chromium": _chromium, "container": _container}
+CHECKS: dict[str, Callable[[], str]] = {"chromium": _chromium, "container": _container, "curl": _curl}
 
 
 @functools.cache

@@ -1,0 +1,159 @@
+"""What `make run` starts: ready soon, its secrets its own, its call to copy true, and nothing left behind."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.services.server import free_port
+from tests.stories.product import Product, processes_in, wait_until
+
+pytestmark = pytest.mark.story
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[dict[str, str]]:
+    """A database of the product's own on the server of this run; without a server, the SQLite file in its home."""
+    if not database_url:
+        yield {}
+        return
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE story")
+        yield {"DATABASE_URL": database_url.rpartition("/")[0] + "/story"}
+        connection.execute("DROP DATABASE story WITH (FORCE)")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A home; whatever a failed test left running in it is ended."""
+    home = tmp_path / "home"
+    yield home
+    for pid in processes_in(home):
+        subprocess.run(["kill", "-9", str(pid)], check=False)
+
+
+@pytest.mark.needs("curl")
+def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: dict[str, str]) -> None:
+    begin = time.monotonic()
+    product = Product(home, **database).ready()
+    assert time.monotonic() - begin < 60
+    demo = json.loads((home / "demo.json").read_text())
+    key, password = demo["agents"][0]["key"], demo["admin"]["password"]
+    assert demo["url"] == f"http://127.0.0.1:{product.port}"
+    assert product.output.count(password) == 1
+    assert key in product.output
+
+    answer = run(product.command())
+    assert answer["result"]["value"] == 5
+
+    second = Product(home, port=free_port())
+    second.wait_for("already runs")
+    assert second.process.wait() == 1
+    assert f"process {product.process.pid}" in second.output
+    assert demo["url"] in second.output
+
+    assert product.finish(signal.SIGTERM) == 0
+    assert product.processes() == {}
+    assert "Traceback" not in product.output
+
+    again = Product(home, port=product.port, **database).ready()
+    assert json.loads((home / "demo.json").read_text()) == demo
+    assert key not in again.output
+    assert password not in again.output
+    assert str(home / "demo.json") in again.output
+    assert run(again.command())["result"]["value"] == 5
+    assert len(get(again, "/api/calls/", key)["results"]) == 2
+    assert again.finish(signal.SIGINT) == 0
+    assert again.processes() == {}
+
+
+def test_what_a_home_holds_is_for_its_owner_alone(home: Path) -> None:
+    product = Product(home).ready()
+    product.finish()
+    modes = {path: path.stat().st_mode & 0o777 for path in [home, *home.rglob("*")]}
+    assert {path for path, mode in modes.items() if mode & 0o077} == set()
+    assert modes[home] == 0o700
+    assert modes[home / "demo.json"] == modes[home / "keys.json"] == 0o600
+
+
+def test_a_killed_product_takes_its_children_along_and_can_be_started_at_once(home: Path) -> None:
+    product = Product(home).ready()
+    assert len(product.processes()) > 3
+    assert product.finish(signal.SIGKILL) == -signal.SIGKILL
+    again = Product(home, port=product.port).ready()
+    assert again.finish() == 0
+    assert wait_until(lambda: product.processes() == {}), product.processes()
+
+
+def test_a_web_process_that_dies_is_started_again(home: Path) -> None:
+    product = Product(home).ready()
+    web = [pid for pid, command in product.processes().items() if "granian" in command]
+    subprocess.run(["kill", "-9", str(min(web))], check=True)
+    product.wait_for("web was killed by signal 9; starting it again")
+    assert wait_until(lambda: status(product.port, "/health") == 200)
+    assert product.finish() == 0
+    assert product.processes() == {}
+
+
+def test_a_taken_port_is_said_and_nothing_is_started(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        product = Product(home, port=other.getsockname()[1])
+        assert product.process.wait(timeout=30) == 1
+        product.wait_for("is taken by another program")
+    assert not (home / "demo.json").exists()
+    assert product.processes() == {}
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"PORT": "eighty"}, "PORT must be a number"),
+        ({"PORT": "99999"}, "PORT must be at most 65535"),
+        ({"HOST": "no.such.host.invalid"}, "HOST 'no.such.host.invalid' is not an address of this machine"),
+        ({"PLACET_PRODUCTION": "1"}, "PLACET_SECRET_KEY is not set"),
+        ({"DATABASE_URL": "mysql://x/y"}, "DATABASE_URL must begin with"),
+    ],
+)
+def test_a_bad_setting_is_named_and_nothing_is_started(home: Path, environment: dict[str, str], reason: str) -> None:
+    product = Product(home, **environment)
+    assert product.process.wait(timeout=30) == 1
+    product.wait_for(reason)
+    assert "Traceback" not in product.output
+    assert not (home / "demo.json").exists()
+    assert product.processes() == {}
+
+
+def run(command: str) -> Any:
+    """A printed command, typed into a shell."""
+    return json.loads(subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout)
+
+
+def get(product: Product, path: str, key: str) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", product.port, timeout=10)
+    connection.request("GET", path, headers={"OXP-API-Key": key})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    assert response.status == 200, body
+    return json.loads(body)
+
+
+def status(port: int, path: str) -> int | None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
