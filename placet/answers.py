@@ -67,7 +67,7 @@ def _composite(value: Any, kind: type, path: str, depth: int) -> Any:
         return [to_json(item, f"{path}/{number}", depth + 1) for number, item in enumerate(value)]
     if isinstance(value, set | frozenset):
         return sorted((to_json(item, path, depth + 1) for item in value), key=repr)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type | CONTENT_TYPES):
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, *CONTENT_TYPES)):
         names = [field.name for field in dataclasses.fields(value)]
         return {name: to_json(getattr(value, name), f"{path}/{name}", depth + 1) for name in names}
     if isinstance(value, bytes | bytearray):

@@ -76,8 +76,9 @@ def _load(folder: Path, path: Path, name: str) -> ModuleType:
     told = path.relative_to(folder)
     try:
         module = importlib.import_module(name)
-    except ToolkitError:
-        raise
+    except ToolkitError as error:
+        place_known = str(error).startswith(f"{path.name}:")
+        raise ToolkitError(str(error) if place_known else f"{told}{_line(error, path)}: {error}") from error
     except (Exception, SystemExit) as error:
         raise ToolkitError(f"{told}{_line(error, path)}: {type(error).__name__}: {error}") from error
     if not getattr(module, "__file__", None) or Path(str(module.__file__)).resolve() != path.resolve():
@@ -114,10 +115,10 @@ def _definitions(module: ModuleType) -> Iterator[ToolDefinition]:
         definition = definition_of(value)
         if definition is None or definition.function.__module__ != module.__name__:
             continue  # What was imported from another module is collected there.
-        if value is definition.function and name == value.__name__ == value.__qualname__:
-            yield definition
-        else:
+        if vars(module).get(definition.function.__name__) is not definition.function:
             raise ToolkitError(f"{place(definition.function)}: @tool must be the outermost mark of a module's function")
+        if name == definition.function.__name__:  # and not a second name for the same function
+            yield definition
 
 
 def _tool(definition: ToolDefinition, module: str) -> dict[str, Any]:

@@ -185,15 +185,12 @@ class Host:
         )
 
     def _packed(self, final: dict[str, Any], limit: int) -> bytes:
-        if threads_running() > self._threads or _has_children():
-            final["is_spent"] = True  # What still runs could speak into the next caller's call.
-        try:
-            packed = frames.pack(final)
-        except (ValueError, RecursionError) as error:
-            packed = frames.pack(failure("bad_result", "The tool gave no usable result", error))
-        if len(packed) - 4 > limit:
+        # What still runs could speak into the next caller's call.
+        spent = {"is_spent": True} if threads_running() > self._threads or _has_children() else {}
+        packed = frames.pack(final | spent)
+        if final["kind"] != "error" and len(packed) - 4 > limit:
             final = failure("bad_result", "The result is too large", BadResult(f"more than {limit} bytes"))
-            packed = frames.pack(final | {"limit": limit})
+            packed = frames.pack(final | spent | {"limit": limit})
         return packed
 
 

@@ -35,34 +35,47 @@ def collect(folder: Path | str, *, timeout: float = 30.0) -> dict[str, Any]:
     The toolkit's code is loaded in a process of its own, so that it neither sees nor disturbs this one.
     """
     import json
-    import subprocess
     from tempfile import TemporaryDirectory
-
-    from placet import child
 
     folder = Path(folder).resolve()
     if not folder.is_dir():
         raise ToolkitError(f"{folder} is not a folder")
     with TemporaryDirectory(prefix="placet-collect-") as home:
-        try:
-            done = subprocess.run(
-                child.command("placet.collector", "--folder", str(folder)),
-                env=child.environment(Path(home)) | {"PYTHONHASHSEED": "0"},
-                cwd=home,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout,
-                start_new_session=True,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise ToolkitError(f"loading the tools in {folder} took longer than {timeout:g} s") from None
+        code, output, errors = _load_apart(folder, Path(home), timeout)
     try:
-        told = json.loads(done.stdout)
+        told = json.loads(output)
     except ValueError:
-        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
-        raise ToolkitError(f"loading the tools in {folder} failed with code {done.returncode}: {last[0]}") from None
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
+        raise ToolkitError(f"loading the tools in {folder} failed with code {code}: {last[0][:1000]}") from None
     if "error" in told:
         raise ToolkitError(told["error"])
     manifest: dict[str, Any] = told["manifest"]
     return manifest
+
+
+def _load_apart(folder: Path, home: Path, timeout: float) -> tuple[int, bytes, bytes]:
+    """Runs the collector over a folder; whatever it started ends with it."""
+    import contextlib
+    import os
+    import signal
+    import subprocess
+
+    from placet import child
+
+    with subprocess.Popen(
+        child.command("placet.collector", "--folder", str(folder)),
+        env=child.environment(home) | {"PYTHONHASHSEED": "0"},
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise ToolkitError(f"loading the tools in {folder} took longer than {timeout:g} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, output, errors
