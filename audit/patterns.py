@@ -20,7 +20,7 @@ LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One shape: the lower-case words it can begin with, the expression from there on, and a last look at what it found."""
+    """One shape: what it can begin with (lower case), the expression from there on, and a last look at the match."""
 
     name: str
     begins: tuple[str, ...]
@@ -105,7 +105,7 @@ def _passes_luhn(text: str) -> bool:
 
 _DIGITS = re.compile(r"[2-6][0-9]{3}[ -]?[0-9]{4}")  # what every card number has, at a tenth of the price
 
-# Only numbers an issuer could have given out: one in ten of all other long numbers would pass the check digit by chance.
+# Only numbers an issuer could have given out: one in ten of all other long numbers has a fitting check digit.
 _CARD = re.compile(
     r"(?<![\w.-])(?:"
     r"4\d{12}(?:\d{3}){0,2}"
@@ -127,7 +127,9 @@ _PATTERNS = (
     Pattern(
         "private-key",
         ("-----begin ",),
-        re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.S),
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.S
+        ),
     ),
     _shape("jwt", "eyj", r"eyJ[A-Za-z0-9_-]{6,1000}+\.eyJ[A-Za-z0-9_-]{6,}\.?[A-Za-z0-9_-]*"),
     _shape("github-token", "ghp_ gho_ ghs_ ghu_ ghr_", r"gh[posur]_[A-Za-z0-9]{20,}"),
@@ -152,7 +154,9 @@ _PATTERNS = (
         is_word=False,
     ),
     Pattern("bearer", ("bearer ",), re.compile(r"(?i)bearer[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{8,}=*)"), _is_no_word),
-    Pattern("basic", ("basic ",), re.compile(r"(?i)basic[ \t]+(?P<secret>[A-Za-z0-9+/_-]{6,}={0,2})"), _has_credentials),
+    Pattern(
+        "basic", ("basic ",), re.compile(r"(?i)basic[ \t]+(?P<secret>[A-Za-z0-9+/_-]{6,}={0,2})"), _has_credentials
+    ),
     Pattern("url", ("://",), re.compile(r"://(?P<secret>[^\s/?#@\"'<>]+)@"), _names_a_password, is_word=False),
     Pattern(
         "assignment",

@@ -26,10 +26,7 @@ class Reading:
             return start, end
         first, last = bisect_right(self._to, start) - 1, bisect_right(self._to, end - 1) - 1
         left = self._from[first] + (0 if self._is_token[first] else start - self._to[first])
-        if self._is_token[last]:
-            right = self._from[last + 1]
-        else:
-            right = self._from[last] + (end - self._to[last])
+        right = self._from[last + 1] if self._is_token[last] else self._from[last] + (end - self._to[last])
         return self._parent.origin(left, right)
 
     def decoded(self, tokens: re.Pattern[str], decode: Callable[[str], str]) -> "Reading":
@@ -88,7 +85,7 @@ def _nothing(token: str) -> str:
     return ""
 
 
-# Each decoder: a character without which it has nothing to do, its tokens, and what a token stands for. Runs are one token,
+# Each decoder: a text without which it has nothing to do, its tokens, and what a token stands for. A run is one token,
 # because several bytes or surrogates may make one character.
 _DECODERS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
     ("%", re.compile(r"(?:%[0-9A-Fa-f]{2})+"), _percent),

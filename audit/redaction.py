@@ -1,4 +1,4 @@
-"""Redaction: known secrets, sensitive keys, marked fields and tell-tale shapes become a mark before anything is kept or shown.
+"""Redaction: known secrets, sensitive keys, marked fields and tell-tale shapes become marks before they are kept or shown.
 
 Order matters: redact, then `clip`, then store; a secret cut in half would no longer be recognised.
 """
@@ -37,7 +37,7 @@ class Redactor:
         self._needles = Needles(needles) if needles else None
 
     def for_people(self, value: Any, schema: Mapping[str, Any] | None = None) -> Any:
-        """What is stored and shown: without known secrets, sensitive keys, marked fields and texts shaped like secrets."""
+        """What is stored and shown: no known secrets, sensitive keys, marked fields or texts shaped like secrets."""
         try:
             if self._needles:
                 value = _by_value(value, self._needles)
@@ -92,10 +92,10 @@ def _shown(value: Any, marks: SchemaMarks | None) -> Any:
 def _shown_item(key: str, item: Any, marks: SchemaMarks | None) -> Any:
     if marks is not None and marks.is_secret:
         return _masked("schema", item)
-    if is_sensitive(key) and not (marks is not None and marks.is_plain):
-        if not (isinstance(item, (int, float)) and counts_things(key)):
-            return _masked("key", item)
-    return _shown(item, marks)
+    if not is_sensitive(key) or (marks is not None and marks.is_plain):
+        return _shown(item, marks)
+    is_count = isinstance(item, (int, float)) and counts_things(key)
+    return item if is_count else _masked("key", item)
 
 
 def _shown_text(text: str) -> str:
@@ -183,7 +183,8 @@ def _free(taken: Mapping[str, Any], key: str) -> str:
 
 def _by_value(value: Any, needles: Needles) -> Any:
     """The value without known secrets, in any spelling, also where one was split over several texts."""
-    texts, keys = [], []
+    texts: list[str] = []
+    keys: list[str] = []
     for text, is_key in _leaves(value):
         (keys if is_key else texts).append(text)
     if sum(map(len, texts)) + sum(map(len, keys)) > _MAX_CHARACTERS:

@@ -26,7 +26,7 @@ Converter = Callable[[Any], Any]
 
 
 def insert(model: type[models.Model], columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert all rows, whose values stand in the order of `columns` (field attnames); columns with a db_default may be left out."""
+    """Insert rows whose values stand in the order of `columns` (attnames); one with a db_default may be left out."""
     if not rows:
         return
     database = connections[DEFAULT_DB_ALIAS]  # looked up once: the `connection` proxy asks its thread-local each time
@@ -34,10 +34,7 @@ def insert(model: type[models.Model], columns: tuple[str, ...], rows: Sequence[t
     per_statement = _MAX_PARAMETERS // len(columns)
     for start in range(0, len(rows), per_statement):
         chunk = rows[start : start + per_statement]
-        if converters:
-            parameters = _converted(chunk, converters)
-        else:
-            parameters = [value for row in chunk for value in row]
+        parameters = _converted(chunk, converters) if converters else [value for row in chunk for value in row]
         with database.cursor() as cursor:
             cursor.execute(_statement(model, columns, len(chunk), database.vendor), parameters)
 
@@ -56,7 +53,7 @@ def _converted(rows: Sequence[tuple[Any, ...]], converters: tuple[tuple[int, Con
 @lru_cache(maxsize=512)
 def _statement(model: type[models.Model], columns: tuple[str, ...], count: int, vendor: str) -> str:
     quote = connection.ops.quote_name
-    names = ", ".join(quote(_field(model, column).column) for column in columns)
+    names = ", ".join(quote(_field(model, column).column or column) for column in columns)
     # SQLite's own placeholder saves Django a rewrite of the statement each time.
     placeholder = "?" if vendor == "sqlite" else "%s"
     row = "(" + ", ".join([placeholder] * len(columns)) + ")"

@@ -9,7 +9,7 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _BRANCHES = ("if", "then", "else", "$ref", "$dynamicRef")
 _MAX_REMEMBERED = 2_000
 
-# Keyed by identity, and holding the schema so that the identity stays its own: published schemas live long and never change.
+# By identity, holding the schema so that the identity stays its own: published schemas live long and never change.
 _remembered: dict[int, tuple[Schema, bool]] = {}
 
 

@@ -1,4 +1,4 @@
-"""The trail: appends events to a subject's chain, inside the transaction of the fact they tell; nothing here updates or deletes."""
+"""The trail: appends events to a subject's chain, in the transaction of the fact they tell; it never takes any back."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from audit import rows
 from audit.canonical import canonical
 from audit.chain import Chain, key_id, row_hash
 from audit.models import Event
+from audit.stream import moment
 
 __all__ = ["Chain", "Entry", "append", "chain_of", "new_chain", "record"]
 
@@ -102,11 +103,6 @@ def record(
         return
     with transaction.atomic():
         append(chain_of(kind, id), entry, trace_id=trace_id)
-
-
-def moment(at: datetime) -> str:
-    """A UTC moment as the hash sees it: always with microseconds."""
-    return at.replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def _demand_transaction() -> None:

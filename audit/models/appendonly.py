@@ -1,6 +1,6 @@
 """Models whose rows are written once: the first of the two layers that refuse a change (triggers are the second)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn, TypeVar
 
 from django.db import models
@@ -51,7 +51,9 @@ class AppendOnlyModel(models.Model):
     class Meta:
         abstract = True
 
-    def save(self, *args: Any, force_update: bool = False, update_fields: Sequence[str] | None = None, **kwargs: Any) -> None:  # type: ignore[override]
+    def save(
+        self, *args: Any, force_update: bool = False, update_fields: Iterable[str] | None = None, **kwargs: Any
+    ) -> None:
         if force_update or update_fields is not None or not self._state.adding:
             refuse(type(self), "updated")
         # Without this, a new object that names an existing primary key would become an UPDATE.

@@ -6,7 +6,7 @@ from audit.models.appendonly import AppendOnlyModel, AppendOnlyQuerySet
 
 
 class Event(AppendOnlyModel):
-    """Who did what to which subject, with what outcome; written by `audit.trail` in the transaction of the fact itself."""
+    """Who did what to which subject, with what outcome; written by `audit.trail`, together with the fact itself."""
 
     id = models.BigAutoField(primary_key=True)
     subject_kind = models.CharField(max_length=40)
@@ -33,7 +33,7 @@ class Event(AppendOnlyModel):
                 fields=["subject_kind", "subject_id", "seq"], name="event_seq_is_used_once_per_subject"
             ),
         ]
-        # Every insert pays for each of these, and a call writes several rows; the primary key already serves "newest first".
+        # Every insert pays for each of these, and a call writes several rows; the primary key serves "newest first".
         indexes = [
             models.Index(fields=["event", "id"], name="event_by_name"),
             models.Index(fields=["actor", "id"], name="event_by_actor"),

@@ -12,7 +12,7 @@ class Seal(AppendOnlyModel):
     first_id = models.BigIntegerField()
     last_id = models.BigIntegerField()
     count = models.PositiveIntegerField()
-    # Ids inside the range that no event has (rolled back inserts), as JSON [[from, to], …]: with them a missing row has a name.
+    # Ids in the range that no event has (inserts rolled back), as JSON [[from, to], …]: so a missing row has a name.
     gaps = models.TextField()
     merkle_root = models.BinaryField(max_length=32)
     prev_seal_hash = models.BinaryField(max_length=32)
