@@ -23,7 +23,7 @@ test: .venv/test.installed ## every test, on SQLite and on PostgreSQL 18 with Re
 check: .venv/test.installed ## format, lint, types, migrations, OpenAPI, deployment settings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	PLACET_HOME=.mypy_cache $(BIN)/mypy
 	$(PY) -m config.check
 
 bench: .venv/test.installed ## the benchmark, as a table of ratios

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import django
 from django.conf import settings
@@ -36,10 +37,9 @@ def main(url: str) -> int:
 def make_folders() -> None:
     """The filesystem broker expects its folders to be there."""
     settings.PLACET_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
-    options = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     for name in ("data_folder_in", "data_folder_out", "control_folder"):
-        if name in options:
-            settings.PLACET_HOME.joinpath(options[name]).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder := settings.CELERY_BROKER_TRANSPORT_OPTIONS.get(name):
+            Path(str(folder)).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 if __name__ == "__main__":

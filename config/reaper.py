@@ -64,35 +64,47 @@ def end_groups(
     patience: float = PATIENCE,
     poll: Callable[[], object] = lambda: None,
 ) -> None:
-    """End process groups: ask, wait, insist; `poll` lets a parent collect its dead children meanwhile."""
+    """End process groups: ask, wait, insist; `poll` lets a parent collect its dead children meanwhile.
+
+    Only the leader is asked, for it knows how to end its own children; orphans of a leader that is gone are asked too.
+    """
     waiting = set(pids)
-    for pid in waiting:
-        _signal_group(pid, ask)
+    asked: set[int] = set()
     deadline = time.monotonic() + patience
-    while (waiting := waiting & _living_groups()) and time.monotonic() < deadline:
+    while True:
+        living, groups = _living()
+        waiting &= groups
+        for pid in (waiting & living) - asked:
+            _signal(os.kill, pid, ask)
+        asked |= waiting & living
+        for pid in waiting - living:
+            _signal(os.killpg, pid, ask)
+        if not waiting or time.monotonic() >= deadline:
+            break
         time.sleep(0.05)
         poll()
     for pid in waiting:
-        _signal_group(pid, signal.SIGKILL)
+        _signal(os.killpg, pid, signal.SIGKILL)
     poll()
 
 
-def _signal_group(pid: int, number: int) -> None:
-    # Gone, or by now a group of someone else's: either way not the one we were told of.
+def _signal(send: Callable[[int, int], None], pid: int, number: int) -> None:
+    # Gone, or by now a process of someone else's: either way not the one we were told of.
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
+        send(pid, number)
 
 
-def _living_groups() -> set[int]:
-    """Groups with a member that still runs. The dead that nobody has collected yet do not count."""
-    groups = set()
+def _living() -> tuple[set[int], set[int]]:
+    """The processes that run and the groups they are in. The dead that nobody has collected yet do not count."""
+    processes, groups = set(), set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 state, _, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
                 if state not in "ZX":
+                    processes.add(int(entry.name))
                     groups.add(int(group))
-    return groups
+    return processes, groups
 
 
 def _watch() -> None:

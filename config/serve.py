@@ -26,6 +26,13 @@ from config.supervisor import Program, Supervisor, say
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0
+NOISE = (
+    "Configuration allows spawning up to",  # granian about threads: ours mostly wait for a worker
+    "UserWarning: No directory at:",  # whitenoise: without collected files it serves those of the packages
+    "mw_instance = middleware(adapted_handler)",
+    "No hostname was supplied. Reverting to default",  # the embedded broker has no host
+    "worker: Warm shutdown",
+)
 
 
 class CannotStart(Exception):
@@ -190,7 +197,7 @@ def programs(home: Path, address: Address, environment: dict[str, str], threads:
     # Celery's warning about root fills a screen; ours is one line (see greeting).
     python = [sys.executable, "-W", "ignore:You're running the worker with superuser privileges", "-m"]
     return [
-        Program(name=name, command=[*python, *command], environment=environment, folder=ROOT)
+        Program(name=name, command=[*python, *command], environment=environment, folder=ROOT, noise=NOISE)
         for name, command in (("web", web), ("worker", worker))
     ]
 

@@ -30,6 +30,7 @@ class Program:
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+    noise: Sequence[str] = ()  # lines that hold one of these tell nobody anything
 
 
 class Child:
@@ -75,7 +76,7 @@ class Child:
         with output:
             for raw in output:
                 line = visible(raw.decode(errors="replace").rstrip())
-                if line:
+                if line and not any(noise in line for noise in self.program.noise):
                     self.last_lines.append(line)
                     say(self._label + line)
 

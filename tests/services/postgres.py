@@ -32,7 +32,7 @@ def postgres(**settings: str) -> Iterator[str]:
     with scratch("postgres") as (home, reaper):
         binaries, owner = _binaries(home)
         data, port = home / "data", free_port()
-        initdb = [
+        initdb: list[str | Path] = [
             binaries / "initdb",
             "-D",
             data,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.services.server import free_port
@@ -21,7 +21,7 @@ END_OF_GREETING = "Stop with Ctrl-C."
 class Product:
     """`python -m config.serve` in a home, with everything it has printed so far."""
 
-    def __init__(self, home: Path, port: int | None = None, **environment: str) -> None:
+    def __init__(self, home: Path, port: int | None = None, environment: Mapping[str, str] | None = None) -> None:
         self.home = home
         self.port = port or free_port()
         self.lines: list[str] = []
@@ -29,7 +29,9 @@ class Product:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "config.serve"],
             cwd=ROOT,
-            env=inherited | {"PLACET_HOME": str(home), "PORT": str(self.port), "HOST": "127.0.0.1"} | environment,
+            env=inherited
+            | {"PLACET_HOME": str(home), "PORT": str(self.port), "HOST": "127.0.0.1"}
+            | dict(environment or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -45,7 +45,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.needs("curl")
 def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: dict[str, str]) -> None:
     begin = time.monotonic()
-    product = Product(home, **database).ready()
+    product = Product(home, environment=database).ready()
     assert time.monotonic() - begin < 60
     demo = json.loads((home / "demo.json").read_text())
     key, password = demo["agents"][0]["key"], demo["admin"]["password"]
@@ -66,7 +66,7 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert product.processes() == {}
     assert "Traceback" not in product.output
 
-    again = Product(home, port=product.port, **database).ready()
+    again = Product(home, port=product.port, environment=database).ready()
     assert json.loads((home / "demo.json").read_text()) == demo
     assert key not in again.output
     assert password not in again.output
@@ -125,7 +125,7 @@ def test_a_taken_port_is_said_and_nothing_is_started(home: Path) -> None:
     ],
 )
 def test_a_bad_setting_is_named_and_nothing_is_started(home: Path, environment: dict[str, str], reason: str) -> None:
-    product = Product(home, **environment)
+    product = Product(home, environment=environment)
     assert product.process.wait(timeout=30) == 1
     product.wait_for(reason)
     assert "Traceback" not in product.output
