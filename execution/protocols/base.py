@@ -55,9 +55,7 @@ class DoorView(View):
         if method in METHODS and hasattr(self, method):
             return cast(Handler, getattr(self, method))
         allowed = ", ".join(name.upper() for name in METHODS if hasattr(self, name))
-        raise Refusal(
-            "method_not_allowed", f"This path answers {allowed} only", status=405, headers={"Allow": allowed}
-        )
+        raise Refusal("method_not_allowed", f"This path answers {allowed} only", status=405, headers={"Allow": allowed})
 
 
 class AgentView(DoorView):

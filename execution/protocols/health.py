@@ -36,16 +36,19 @@ class Probe:
             return False
 
     def _ask(self) -> bool:
-        """Tables are there, and can be read. That all migrations ran is remembered: they do not go away."""
         try:
-            if not self._is_migrated:
-                executor = MigrationExecutor(connection)
-                self._is_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
-                return self._is_migrated and cursor.fetchone() is not None
+            return self._look()
         except Exception as error:  # whatever it is, we are not ready
             log.error("the database did not answer: %s", error)
             return False
         finally:
             connection.close()
+
+    def _look(self) -> bool:
+        """Tables are there, and can be read. That all migrations ran is remembered: they do not go away."""
+        if not self._is_migrated:
+            executor = MigrationExecutor(connection)
+            self._is_migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
+            return self._is_migrated and cursor.fetchone() is not None

@@ -6,8 +6,20 @@ from urllib.parse import unquote
 MAX_DEPTH = 64  # levels of schema in schema
 MAX_INLINED = 500  # references followed in one schema; a schema can be small and its expansion endless
 _ONE = frozenset(
-    "additionalItems additionalProperties contains contentSchema else if items not propertyNames then"
-    " unevaluatedItems unevaluatedProperties".split()
+    {
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
 )
 _MAP = frozenset({"dependencies", "dependentSchemas", "patternProperties", "properties"})
 _LIST = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
@@ -34,7 +46,9 @@ class _Inliner:
             return schema
         if depth > MAX_DEPTH:
             return {}
-        own = {key: self._keyword(key, value, inside, depth + 1) for key, value in schema.items() if key not in _DROPPED}
+        own = {
+            key: self._keyword(key, value, inside, depth + 1) for key, value in schema.items() if key not in _DROPPED
+        }
         ref = schema.get("$ref", schema.get("$dynamicRef"))
         if not isinstance(ref, str):
             return own
@@ -85,9 +99,8 @@ def described(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(name: str, schema: Any) -> dict[str, Any]:
-    if not isinstance(schema, dict):
-        schema = {} if schema is True else {"not": {}}
-    if isinstance(schema.get("description"), str) and schema["description"]:
-        return schema
-    title = schema.get("title")
-    return {**schema, "description": title if isinstance(title, str) and title else name}
+    own: dict[str, Any] = schema if isinstance(schema, dict) else {"not": {}} if schema is False else {}
+    if isinstance(own.get("description"), str) and own["description"]:
+        return own
+    title = own.get("title")
+    return {**own, "description": title if isinstance(title, str) and title else name}

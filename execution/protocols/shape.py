@@ -10,7 +10,7 @@ MAX_ID = 255
 MAX_TRACE = 128
 MAX_TOOL = 200
 MAX_NAMED = 10  # unknown keys that a message lists
-_CONTROL = {code: None for code in (*range(32), *range(127, 160))}
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)))
 
 
 def invalid(message: str) -> Refusal:

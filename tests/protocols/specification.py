@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 HERE = Path(__file__).parent
 
@@ -18,5 +18,7 @@ def validator(name: str) -> Draft202012Validator:
 
 def must_be(name: str, body: Any) -> None:
     """Fails with the specification's complaint unless the body is what the schema of that name demands."""
-    complaints = [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(body)]
+    complaints = [
+        f"/{'/'.join(map(str, error.instance_path))}: {error.message}" for error in validator(name).iter_errors(body)
+    ]
     assert not complaints, f"not a {name}: {complaints} in {body}"

@@ -12,7 +12,10 @@ from execution.protocols.inlining import described, without_refs
 def test_r13_a_local_reference_is_replaced_by_what_it_means() -> None:
     schema = {
         "type": "object",
-        "properties": {"to": {"$ref": "#/$defs/Address"}, "cc": {"type": "array", "items": {"$ref": "#/$defs/Address"}}},
+        "properties": {
+            "to": {"$ref": "#/$defs/Address"},
+            "cc": {"type": "array", "items": {"$ref": "#/$defs/Address"}},
+        },
         "$defs": {"Address": {"type": "string", "format": "email"}},
     }
     address = {"type": "string", "format": "email"}

@@ -41,7 +41,8 @@ def test_the_drafts_versions_are_understood(text: str, version: tuple[int, int, 
 
 
 @pytest.mark.parametrize(
-    "text", ["Calculator.Add@", "Calculator.Add@Latest", "Calculator.Add@1.0-rc", "Add@latest", "A.B@1.", "A.B@1@latest"]
+    "text",
+    ["Calculator.Add@", "Calculator.Add@Latest", "Calculator.Add@1.0-rc", "Add@latest", "A.B@1.", "A.B@1@latest"],
 )
 def test_other_versions_mean_no_tool(text: str) -> None:
     assert tool_ref(text) is None
