@@ -3,7 +3,8 @@
 import os
 import tempfile
 
-os.environ.setdefault("PLACET_HOME", tempfile.mkdtemp(prefix="placet-test-"))
+if "PLACET_HOME" not in os.environ:
+    os.environ["PLACET_HOME"] = tempfile.mkdtemp(prefix="placet-test-")
 
 from config.settings.base import *  # noqa: E402, F403
 
