@@ -6,7 +6,7 @@ import tempfile
 if "PLACET_HOME" not in os.environ:
     os.environ["PLACET_HOME"] = tempfile.mkdtemp(prefix="placet-test-")
 
-from config.settings.base import *  # noqa: E402, F403
+from config.settings.base import *  # noqa: F403
 
 PLACET_PRODUCTION = False
 DEBUG = False
