@@ -1,4 +1,4 @@
-"""Redaction: known secrets, sensitive keys, marked fields and tell-tale shapes become marks before they are kept or shown.
+"""Redaction: known secrets, sensitive keys, marked fields and tell-tale shapes become marks before anyone sees them.
 
 Order matters: redact, then `clip`, then store; a secret cut in half would no longer be recognised.
 """

@@ -54,9 +54,7 @@ def _converted(rows: Sequence[tuple[Any, ...]], converters: tuple[tuple[int, Con
 def _statement(model: type[models.Model], columns: tuple[str, ...], count: int, vendor: str) -> str:
     quote = connection.ops.quote_name
     names = ", ".join(quote(_field(model, column).column or column) for column in columns)
-    # SQLite's own placeholder saves Django a rewrite of the statement each time.
-    placeholder = "?" if vendor == "sqlite" else "%s"
-    row = "(" + ", ".join([placeholder] * len(columns)) + ")"
+    row = "(" + ", ".join(["%s"] * len(columns)) + ")"
     return f"INSERT INTO {quote(model._meta.db_table)} ({names}) VALUES {', '.join([row] * count)}"
 
 

@@ -47,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
     from django.conf import settings
 
     assert settings.INSTALLED_APPS  # read now, for pytest-django sets Django up only where the settings were read
+    from tests import flushing
+
+    flushing.allow()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
