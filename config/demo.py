@@ -18,7 +18,7 @@ from audit import trail
 from policy import agents
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-TOOLKITS = ("calculator/1.0.0", "calculator/1.1.0", "doorbell", "system")
+TOOLKITS = ("calculator/1.0.0.yaml", "calculator/1.1.0.yaml", "doorbell", "system")
 NAMES = ("Calculator", "Doorbell", "System")
 
 
