@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, Requ
 from uuid import UUID
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema_rs import meta
 
 from placet import Audio, Image, Resource, ResourceLink, Text, ToolContext, ToolkitError
 from placet.schema import input_schema, output_schema, schema_of
@@ -157,7 +157,7 @@ HINTS: list[tuple[Any, dict[str, Any]]] = [
 def test_every_kind_of_hint_has_its_schema(hint: Any, expected: dict[str, Any]) -> None:
     schema = schema_of(hint, "here")
     assert schema == expected
-    Draft202012Validator.check_schema(schema)
+    meta.validate(schema)
 
 
 REFUSED: list[tuple[Any, str]] = [
