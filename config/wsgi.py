@@ -7,3 +7,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
 application = get_wsgi_application()
+
+from execution import watchman  # noqa: E402  (only once Django is set up)
+
+watchman.start()

@@ -33,17 +33,10 @@ def kept(claim: Claim) -> Iterator[None]:
         _beating[claim.id] = claim
     try:
         with bell.listening(f"cancel:{claim.id}", claim.cancel.set):
-            _hear_earlier_cancellation(claim)
-            yield
+            yield  # a cancellation between the claim and our listening is found by the next beat
     finally:
         with _lock:
             _beating.pop(claim.id, None)
-
-
-def _hear_earlier_cancellation(claim: Claim) -> None:
-    """It may have been asked between the claim and our listening."""
-    if Call.objects.filter(pk=claim.id, cancel_requested=True).exists():
-        claim.cancel.set()
 
 
 def _start() -> None:
