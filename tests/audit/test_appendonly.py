@@ -90,7 +90,7 @@ def test_the_database_refuses_raw_sql(model: type[models.Model]) -> None:
 
 def test_a_replacement_by_subject_and_number_is_refused_too() -> None:
     """SQLite's REPLACE removes whatever is in its way under any unique constraint; PostgreSQL has no such thing."""
-    columns = [field.column for field in Event._meta.concrete_fields if field.column != "id"]
+    columns = [field.attname for field in Event._meta.concrete_fields if field.attname != "id"]
     names = ", ".join(columns)
     insert = "INSERT OR REPLACE" if connection.vendor == "sqlite" else "INSERT"
     before = rows(Event)

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +16,8 @@ from audit import trail
 from audit.chain import ORIGIN
 from audit.models import Event
 from audit.trail import Entry
+from audit.verification import verify
+from tests.audit.threads import in_threads
 
 pytestmark = pytest.mark.django_db
 
@@ -132,24 +133,37 @@ def test_appending_three_events_takes_little_time() -> None:
     assert best < 0.002, f"{best * 1e6:.0f} µs"
 
 
-def in_threads(count: int, work: Callable[[int], None]) -> None:
-    """Run the same work in several threads with connections of their own, and pass on the first failure."""
-    failures: list[BaseException] = []
-    start = threading.Barrier(count)
+@pytest.mark.django_db(transaction=True)
+def test_writers_of_one_subject_take_turns() -> None:
+    writers = 6 if connection.vendor == "postgresql" else 1  # the in-memory SQLite of tests knows one connection
 
-    def run(number: int) -> None:
-        try:
-            start.wait(10)
-            work(number)
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            connection.close()
+    def work(number: int) -> None:
+        for turn in range(20):
+            trail.record("policy", "current", "policy.changed", actor=f"user:{number}", detail={"turn": turn})
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    if failures:
-        raise failures[0]
+    in_threads(writers, work)
+    assert [event.seq for event in events("policy", "current")] == list(range(1, writers * 20 + 1))
+    assert verify().is_intact
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writers_of_many_subjects_do_not_wait_for_each_other() -> None:
+    if connection.vendor != "postgresql":
+        trail.record("call", "c", "call.received", actor="agent:a")
+        return
+    held = threading.Event()
+    is_done = threading.Event()
+
+    def work(number: int) -> None:
+        if number == 0:
+            with transaction.atomic():
+                trail.record("call", "slow", "call.received", actor="agent:a")
+                held.set()
+                assert is_done.wait(10)
+        else:
+            assert held.wait(10)
+            trail.record("call", "fast", "call.received", actor="agent:a")
+            is_done.set()
+
+    in_threads(2, work)
+    assert verify().events == 2
