@@ -1,0 +1,16 @@
+"""Who did it, as the trail names them."""
+
+from django.contrib.auth.models import AbstractBaseUser
+
+AGENT = "agent:"  # how the user that holds an agent's permissions is called; no person's name can hold a colon
+
+
+def actor(user: AbstractBaseUser) -> str:
+    """`agent:NAME` for the user behind an agent, `user:NAME` for a person."""
+    name = user.get_username()
+    return name if name.startswith(AGENT) else f"user:{name}"
+
+
+def is_person(user: AbstractBaseUser) -> bool:
+    """Whether a human being stands behind this user."""
+    return not user.get_username().startswith(AGENT)
