@@ -24,7 +24,7 @@ from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
 from execution.opening import HOST, RESEND_AFTER
-from execution.outcomes import outcome_of
+from execution.outcomes import outcome_of, warnings_about
 from execution.runtimes.base import RunResult
 from registry.toolspec import ToolSpec
 
@@ -115,6 +115,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome:
         value=None if result.content else answer,
         content=tuple(answer) if result.content else (),
         duration_ms=duration,
+        warnings=warnings_about(claim.tool),
     )
 
 
@@ -135,6 +136,7 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome:
         tool_id=claim.tool.tool_id,
         failure=told,
         duration_ms=duration,
+        warnings=warnings_about(claim.tool),
     )
 
 

@@ -19,6 +19,7 @@ from execution.errors import ErrorCode, Failure
 from execution.fingerprint import arguments_digest, fingerprint
 from execution.messages import CallRequest
 from execution.models import Call, State, new_id
+from execution.outcomes import warnings_about
 from policy.decision import Decision
 from registry.toolspec import ToolSpec
 
@@ -160,10 +161,6 @@ class _Row:
         with connection.cursor() as cursor:
             cursor.execute(_insert_sql(vendor), values)
             return bool(cursor.rowcount)
-
-
-def warnings_about(tool: ToolSpec) -> list[str]:
-    return [f"{tool.tool_id} is deprecated; move to a newer version"]
 
 
 def reused(call_id: str) -> Failure:

@@ -8,6 +8,7 @@ from execution.claim import unseal_answer
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Call, State
+from registry.toolspec import ToolSpec
 
 _STILL = {
     State.QUEUED: "The call is queued",
@@ -41,6 +42,11 @@ def answer_of(call: Call) -> Any:
     if call.sealed_answer is not None:
         return orjson.loads(unseal_answer(call.pk, call.sealed_answer))
     return orjson.loads(call.result) if call.result else None
+
+
+def warnings_about(tool: ToolSpec) -> tuple[str, ...]:
+    """What a caller should know although the call works."""
+    return (f"{tool.tool_id} is deprecated; move to a newer version",) if tool.is_deprecated else ()
 
 
 def _goes_on(call: Call) -> Failure:
