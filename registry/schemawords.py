@@ -25,11 +25,11 @@ _TYPES = {
     "object": "an object",
     "null": "null",
 }
-_BOUNDS = (  # keyword, does the value break it, message
-    ("minimum", lambda value, bound: value < bound, "Must be at least {}"),
-    ("maximum", lambda value, bound: value > bound, "Must be at most {}"),
-    ("exclusiveMinimum", lambda value, bound: value <= bound, "Must be greater than {}"),
-    ("exclusiveMaximum", lambda value, bound: value >= bound, "Must be less than {}"),
+_BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword, is it broken, message
+    ("minimum", lambda value, bound: bool(value < bound), "Must be at least {}"),
+    ("maximum", lambda value, bound: bool(value > bound), "Must be at most {}"),
+    ("exclusiveMinimum", lambda value, bound: bool(value <= bound), "Must be greater than {}"),
+    ("exclusiveMaximum", lambda value, bound: bool(value >= bound), "Must be less than {}"),
 )
 _SIZES = {  # keyword of the least, keyword of the most, what is counted
     str: ("minLength", "maxLength", "characters"),

@@ -155,3 +155,11 @@ def _plain(text: str, line: int) -> Any:
     if _UNSPEAKABLE.fullmatch(text):
         raise YAMLError("holds infinity or not-a-number, which JSON cannot say", line)
     return text
+
+
+def means_itself(text: str) -> bool:
+    """Whether an unquoted word is read as the text it is."""
+    try:
+        return isinstance(_plain(text, 0), str)
+    except YAMLError:
+        return False
