@@ -2,8 +2,8 @@
 
 import re
 
-# C0 and C1 controls, soft hyphen, Arabic letter mark, Mongolian separator, zero-width, bidi marks and isolates, line and
-# paragraph separators, invisible operators, variation selectors as tags, byte order mark, interlinear marks, lone surrogates.
+# Controls, soft hyphen, blank fillers, zero-width characters, bidi marks and isolates, line and paragraph separators,
+# invisible operators, byte order mark, interlinear marks, lone surrogates, tags.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"

@@ -1,4 +1,4 @@
-"""`|visible` for one line, `|visible_lines` for a block, `|pretty` for a JSON value: hostile text shown, never obeyed."""
+"""Filters for text from outside: `visible` for a line, `visible_lines` for a block, `pretty` for a JSON value."""
 
 import json
 from typing import Any

@@ -1,0 +1,1 @@
+"""Events and seals over REST: read, search, export; nothing here writes."""

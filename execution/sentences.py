@@ -1,0 +1,118 @@
+"""Each event of a call as a sentence that someone who was not there understands."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Detail = Mapping[str, Any]
+
+
+def sentence(event: str, actor: str, detail: Detail) -> str:
+    """What happened, in words; an event that has none yet is told by its name."""
+    tell = _TOLD.get(event)
+    return tell(actor, detail) if tell else f"{event} by {actor}"
+
+
+def who(actor: str) -> str:
+    """An actor as people say it."""
+    kind, _, name = actor.partition(":")
+    if kind == "agent" and name:
+        return f"Agent {name}"
+    if kind == "user" and name:
+        return name
+    return _PARTS.get(actor, actor)
+
+
+_PARTS = {"system": "Placet", "worker": "A worker", "shell": "Someone at the shell"}
+
+
+def _received(actor: str, detail: Detail) -> str:
+    user = f" on behalf of {detail['user_id']}" if detail.get("user_id") else ""
+    return f"{who(actor)} asked for {detail.get('tool', 'a tool')} at the {detail.get('door', '?')} door{user}."
+
+
+def _decided(actor: str, detail: Detail) -> str:
+    verdict = {"allow": "allowed it", "deny": "refused it", "ask": "asked a person"}
+    return f"Policy {verdict.get(str(detail.get('effect')), 'decided')}: {detail.get('reason', '')}"
+
+
+def _started(actor: str, detail: Detail) -> str:
+    where = str(detail.get("where", ""))
+    place = "in the web process" if where.startswith("inline@") else f"in {where}" if where else "in a worker"
+    return f"Attempt {detail.get('attempt', '?')} began {place}."
+
+
+def _succeeded(actor: str, detail: Detail) -> str:
+    return f"Attempt {detail.get('attempt', '?')} returned a result{_after(detail)}."
+
+
+def _failed(actor: str, detail: Detail) -> str:
+    lost = "The worker vanished; " if detail.get("lost") else ""
+    return f"{lost}{_attempt(detail)} failed{_after(detail)}: {_why(detail)}"
+
+
+def _timed_out(actor: str, detail: Detail) -> str:
+    return f"{_attempt(detail)} ran out of time{_after(detail)}: {_why(detail)}"
+
+
+def _cancelled(actor: str, detail: Detail) -> str:
+    if detail.get("attempt"):
+        return f"{_attempt(detail)} was stopped{_after(detail)}."
+    return f"{who(actor)} cancelled the call before it ran."
+
+
+def _retry(actor: str, detail: Detail) -> str:
+    return f"{_attempt(detail)} failed: {_why(detail)} Another attempt follows in {detail.get('delay_s', '?')} s."
+
+
+def _settled(actor: str, detail: Detail) -> str:
+    return f"{who(actor)} established that the call {detail.get('state', '?')}: {detail.get('reason', '')}"
+
+
+def _stale(actor: str, detail: Detail) -> str:
+    return f"{_attempt(detail)} came back after another had taken over; its answer was not used."
+
+
+def _attempt(detail: Detail) -> str:
+    return f"Attempt {detail['attempt']}" if "attempt" in detail else "The call"
+
+
+def _after(detail: Detail) -> str:
+    duration = detail.get("duration_ms")
+    return f" after {milliseconds(duration)}" if isinstance(duration, int | float) else ""
+
+
+def _why(detail: Detail) -> str:
+    return str(detail.get("message") or detail.get("code") or "no reason was given")
+
+
+def milliseconds(value: float) -> str:
+    """A span of time as people read it: 0.4 ms, 12 ms, 3.4 s, 2 min 5 s."""
+    if value < 10:
+        return f"{value:.1f} ms"
+    if value < 1_000:
+        return f"{value:.0f} ms"
+    if value < 60_000:
+        return f"{value / 1_000:.1f} s"
+    minutes, seconds = divmod(round(value / 1_000), 60)
+    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+_TOLD: dict[str, Callable[[str, Detail], str]] = {
+    "call.received": _received,
+    "call.decided": _decided,
+    "call.rejected": lambda actor, detail: f"Rejected before it was judged: {_why(detail)}",
+    "call.denied": lambda actor, detail: f"Denied: {_why(detail)}",
+    "call.queued": lambda actor, detail: "Put in the queue for a worker.",
+    "call.started": _started,
+    "call.succeeded": _succeeded,
+    "call.failed": _failed,
+    "call.timed_out": _timed_out,
+    "call.cancelled": _cancelled,
+    "call.cancel_requested": lambda actor, detail: f"{who(actor)} asked the running tool to stop.",
+    "call.retry_scheduled": _retry,
+    "call.requeued": lambda actor, detail: f"{_attempt(detail)} was lost with its worker; the call is queued again.",
+    "call.expired": lambda actor, detail: "No worker took it in time; it did not run.",
+    "call.unknown": lambda actor, detail: f"{_attempt(detail)} was lost with its worker; whether it ran is unknown.",
+    "call.settled": _settled,
+    "call.stale_write": _stale,
+}

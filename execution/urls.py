@@ -1,0 +1,11 @@
+from django.urls import path
+
+from execution import views
+
+# A page named "subject-KIND" is what the audit app links to for subjects of that kind.
+urlpatterns = [
+    path("calls/<uuid:id>/", views.timeline, name="subject-call"),
+    path("calls/<uuid:id>/story/", views.story, name="call-story"),
+    path("calls/<uuid:id>/cancel/", views.cancel, name="call-cancel"),
+    path("calls/<uuid:id>/settle/", views.settle, name="call-settle"),
+]

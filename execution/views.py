@@ -1,0 +1,106 @@
+"""One call as a timeline, for the people who may see it; and the two things they may do about it."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from execution import access, calls
+from execution.forms import SettleForm
+from execution.models import Call, State
+from execution.timeline import timeline_of
+from execution.tones import DOORS, LABELS
+
+
+@never_cache
+@require_GET
+@login_required
+def timeline(request: HttpRequest, id: UUID) -> HttpResponse:
+    """The whole page; it renews its story by itself while the call is open."""
+    call = _visible(request, id)
+    context = {**admin.site.each_context(request), **_story(request, call), "title": "Call", "subtitle": call.tool_ref}
+    return render(request, "execution/timeline.html", context)
+
+
+@never_cache
+@require_GET
+def story(request: HttpRequest, id: UUID) -> HttpResponse:
+    """The part of the page that moves; 204 if it is as the browser has it."""
+    if not request.user.is_authenticated:
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})  # the whole page then asks to log in
+    context = _story(request, _visible(request, id))
+    if request.GET.get("seen") == context["timeline"].version:
+        return HttpResponse(status=204)
+    return render(request, "execution/story.html", context)
+
+
+@require_POST
+@login_required
+def cancel(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Take an open call back."""
+    call = _visible(request, id)
+    if not access.may_cancel(request.user, None, call):
+        messages.error(request, "Only the owner of the agent that made the call may cancel it.")
+    elif not call.is_open:
+        messages.warning(request, f"The call had already ended: {call.get_state_display()}.")
+    elif calls.cancel(call, actor=_actor(request)).is_open:
+        messages.info(request, "The tool was told to stop; the call ends when it does.")
+    else:
+        messages.success(request, "The call is cancelled and will not run.")
+    return redirect("subject-call", id)
+
+
+@require_POST
+@login_required
+def settle(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Say what became of a call whose worker was lost."""
+    call = _visible(request, id)
+    form = SettleForm(request.POST)
+    if not access.may_settle(request.user, None, call):
+        messages.error(request, "Only a person who may publish the toolkit may settle its calls.")
+    elif not form.is_valid():
+        messages.error(
+            request, " ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
+        )
+    elif calls.settle(
+        call,
+        actor=_actor(request),
+        succeeded=form.cleaned_data["outcome"] == "succeeded",
+        reason=form.cleaned_data["reason"],
+    ):
+        messages.success(request, "The outcome is settled.")
+    else:
+        messages.warning(request, "Only a call of unknown outcome can be settled; this one has moved on.")
+    return redirect("subject-call", id)
+
+
+def _visible(request: HttpRequest, id: UUID) -> Call:
+    seen = access.visible_calls(request.user, None).select_related("agent", "tool__version__toolkit")
+    call = seen.filter(pk=id).first()
+    if call is None:
+        raise Http404
+    return call
+
+
+def _story(request: HttpRequest, call: Call) -> dict[str, Any]:
+    return {
+        "timeline": timeline_of(call),
+        "call": call,
+        "label": LABELS.get(call.state, ""),
+        "door": DOORS.get(call.door, call.door),
+        "may_cancel": call.is_open and not call.cancel_requested and access.may_cancel(request.user, None, call),
+        "settle_form": SettleForm()
+        if call.state == State.UNKNOWN and access.may_settle(request.user, None, call)
+        else None,
+    }
+
+
+def _actor(request: HttpRequest) -> str:
+    assert isinstance(request.user, User)  # login_required saw to it
+    return f"user:{request.user.get_username()}"
