@@ -104,6 +104,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(f"{nodeid}: {reason}")
 
 
+@pytest.fixture(autouse=True)
+def _no_threads_of_our_own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listening and beating happen on connections of their own, which cannot see a test's transaction.
+
+    A test that is about them commits for real and asks for the fixture `threads_of_our_own`.
+    """
+    if "threads_of_our_own" not in request.fixturenames:
+        monkeypatch.setattr("execution.bell._start", lambda: None)
+        monkeypatch.setattr("execution.pulse._start", lambda: None)
+
+
+@pytest.fixture
+def threads_of_our_own(transactional_db: None) -> None:
+    """The bell's and the pulse's threads run as in the product."""
+
+
 @pytest.fixture(scope="session")
 def database_url() -> str:
     """The database server of this run for a test that starts processes of its own; empty means SQLite in its home."""
