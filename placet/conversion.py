@@ -38,7 +38,7 @@ class Plan:
             else:
                 self._converters[name] = converter(known.get(name, Any))
 
-    def keywords(self, arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    def keywords(self, arguments: Mapping[str, Any], context: ToolContext | None) -> dict[str, Any]:
         """The keyword arguments of one call."""
         keywords: dict[str, Any] = {}
         for name, value in arguments.items():

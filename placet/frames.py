@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode  # frames hold no white space around their object
 
 
 def pack(frame: dict[str, Any]) -> bytes:
@@ -24,7 +25,7 @@ def read(fd: int) -> dict[str, Any] | None:
     """The next frame, or None when the other end is gone."""
     head = _exactly(fd, 4)
     body = _exactly(fd, int.from_bytes(head, "big")) if head else None
-    frame: dict[str, Any] | None = json.loads(body) if body else None
+    frame: dict[str, Any] | None = _decode(body.decode())[0] if body else None
     return frame
 
 

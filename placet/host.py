@@ -142,7 +142,8 @@ class Host:
         except (Exception, SystemExit) as error:
             return failure("load_failed", "The tool could not be loaded", error)
         try:
-            result = function(**plan.keywords(request["arguments"], self._context(request, call)))
+            context = self._context(request, call) if plan.context_parameter else None
+            result = function(**plan.keywords(request["arguments"], context))
             if hasattr(result, "__await__"):
                 import asyncio  # Half of what it takes to start a host, so only for those who need it.
 

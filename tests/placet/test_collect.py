@@ -127,6 +127,19 @@ def test_tools_may_live_in_several_modules_and_packages(tmp_path: Path) -> None:
     assert entrypoints == ["parts.one:one", "parts.two:two"]
 
 
+def test_postponed_annotations_say_the_same(tmp_path: Path) -> None:
+    types = (
+        "from dataclasses import dataclass\nfrom typing import NotRequired, Required, TypedDict\n"
+        "class A(TypedDict):\n    a: int\n    b: NotRequired[int]\n"
+        "class B(TypedDict, total=False):\n    a: Required[int]\n    b: int\n"
+        "@dataclass\nclass C:\n    a: int\n    b: int = 1\n"
+        "@tool\ndef go(x: A, y: B, z: C) -> None:\n    'Goes.'\n"
+    )
+    write(tmp_path, demo="from __future__ import annotations\n" + HEAD + types)
+    parameters = only_tool(tmp_path)["input"]["properties"]
+    assert [parameters[name]["required"] for name in "xyz"] == [["a"], ["a"], ["a"]]
+
+
 def test_a_second_name_does_not_make_a_second_tool(tmp_path: Path) -> None:
     write(tmp_path, demo=HEAD + GO + "same = go\n")
     assert only_tool(tmp_path)["runtime"]["entrypoint"] == "demo:go"
