@@ -1,12 +1,26 @@
 """The list of doors, one line each."""
 
 from django.contrib import admin
-from django.urls import path
+from django.contrib.auth.decorators import login_required
+from django.urls import include, path
 from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 admin.autodiscover()
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("", include("execution.protocols.oxp.urls")),
+    path("", include("execution.protocols.otc.urls")),
+    path("", include("execution.urls")),
+    path("api/", include("audit.api.urls")),
+    path("api/", include("registry.api.urls")),
+    path("api/", include("policy.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("api/docs/", login_required(SpectacularSwaggerSplitView.as_view(url_name="api-schema")), name="api-docs"),
 ]
+
+handler400 = "registry.api.errors.bad_request"
+handler404 = "registry.api.errors.page_not_found"
+handler500 = "registry.api.errors.server_error"

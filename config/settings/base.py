@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from django.templatetags.static import static
+
 from config import env
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -125,6 +127,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SCHEMA_PATH_PREFIX": "/api/",
 }
 
 UNFOLD = {
@@ -134,6 +138,8 @@ UNFOLD = {
     "SITE_SYMBOL": "verified",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
+    "SIDEBAR": {"show_search": True, "navigation": "config.sidebar.navigation"},
+    "STYLES": [lambda request: static("registry/portal.css")],
 }
 
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "") or "filesystem://"

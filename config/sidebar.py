@@ -1,0 +1,55 @@
+"""The portal's navigation: what this person can open, grouped by the question it answers."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+
+_GROUPS = (
+    (
+        "Registry",
+        (
+            ("Toolkits", "deployed_code", "admin:registry_toolkit_changelist", ""),
+            ("Versions", "history", "admin:registry_toolkitversion_changelist", ""),
+            ("Tools", "build", "admin:registry_tool_changelist", ""),
+            ("Capabilities", "bolt", "admin:registry_capability_changelist", ""),
+        ),
+    ),
+    (
+        "Access",
+        (
+            ("Agents", "smart_toy", "admin:policy_agent_changelist", ""),
+            ("Users", "person", "admin:auth_user_changelist", "auth.view_user"),
+            ("Groups", "group", "admin:auth_group_changelist", "auth.view_group"),
+        ),
+    ),
+    (
+        "Evidence",
+        (
+            ("Calls", "call_made", "admin:execution_call_changelist", ""),
+            ("Audit events", "receipt_long", "admin:audit_event_changelist", ""),
+        ),
+    ),
+    ("Reference", (("API", "api", "api-docs", ""),)),
+)
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """Groups of links; a page that is not installed or not permitted is left out."""
+    groups = []
+    for title, pages in _GROUPS:
+        items = [
+            {"title": name, "icon": icon, "link": link}
+            for name, icon, address, permission in pages
+            if (link := _link(address)) and (not permission or request.user.has_perm(permission))
+        ]
+        if items:
+            groups.append({"title": title, "separator": True, "items": items})
+    return groups
+
+
+def _link(address: str) -> str:
+    try:
+        return reverse(address)
+    except NoReverseMatch:
+        return ""

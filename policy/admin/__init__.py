@@ -1,0 +1,3 @@
+"""Agents, people and reviews in the admin."""
+
+from policy.admin import agent, people, version  # noqa: F401

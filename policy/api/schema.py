@@ -1,0 +1,18 @@
+"""How callers prove who they are, told to the OpenAPI document."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+
+class AgentKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """A key or a JWT as a bearer token, or a key in its own header."""
+
+    target_class = "policy.authentication.AgentAuthentication"
+    name = ["bearer", "oxpApiKey"]  # type: ignore[assignment]
+
+    def get_security_definition(self, auto_schema: Any) -> list[dict[str, Any]]:
+        return [
+            {"type": "http", "scheme": "bearer", "description": "An agent's key, or a JWT signed with its secret."},
+            {"type": "apiKey", "in": "header", "name": "OXP-API-Key", "description": "An agent's key."},
+        ]

@@ -1,0 +1,17 @@
+"""/api/agents/, and the steps of a version that need a person's word."""
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from policy.api import reviews, schema  # noqa: F401  the schema learns how agents prove themselves
+from policy.api.agents import AgentViewSet
+
+router = SimpleRouter()
+router.register("agents", AgentViewSet, basename="agent")
+
+urlpatterns = [
+    path("versions/<str:id>/request-review/", reviews.RequestReview.as_view(), name="version-request-review"),
+    path("versions/<str:id>/review/", reviews.AnswerReview.as_view(), name="version-review"),
+    path("versions/<str:id>/publish/", reviews.Publish.as_view(), name="version-publish"),
+    path("", include(router.urls)),
+]

@@ -1,0 +1,82 @@
+"""Forms for the steps of a version."""
+
+from typing import Any
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+)
+
+from registry.models import ToolkitVersion
+
+MAX_BYTES = 1_000_000
+
+
+class ManifestForm(forms.Form):
+    """A manifest, pasted or uploaded."""
+
+    manifest = forms.CharField(
+        required=False,
+        strip=False,
+        label="Manifest (YAML or JSON)",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 28, "spellcheck": "false", "class": "placet-code"}),
+    )
+    file = forms.FileField(
+        required=False, label="or a file", widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".yaml,.yml,.json"})
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Exactly one of the two, as bytes in `body`."""
+        given = super().clean() or {}
+        upload, text = given.get("file"), given.get("manifest") or ""
+        if upload is not None and text.strip():
+            raise forms.ValidationError("Paste a manifest or upload a file, not both.")
+        if upload is None and not text.strip():
+            raise forms.ValidationError("Paste a manifest or upload a file.")
+        if upload is not None and upload.size > MAX_BYTES:
+            raise forms.ValidationError(f"The file is larger than {MAX_BYTES:,} bytes.")
+        given["body"] = upload.read() if upload is not None else text.encode("utf-8", "surrogatepass")
+        return given
+
+
+class EditForm(ManifestForm):
+    """The manifest of a draft, to change."""
+
+    file = None  # type: ignore[assignment]
+
+    def clean(self) -> dict[str, Any]:
+        given = forms.Form.clean(self) or {}
+        if not (given.get("manifest") or "").strip():
+            raise forms.ValidationError("The manifest is empty.")
+        given["body"] = given["manifest"].encode("utf-8", "surrogatepass")
+        return given
+
+
+class NoteForm(forms.Form):
+    """A note that callers of a deprecated version will read."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=2_000,
+        label="Note for those who call it",
+        help_text="Such as: use 2.0.0, this one stops in March.",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+    )
+
+
+class ReasonForm(forms.Form):
+    """Why something is done; never empty."""
+
+    reason = forms.CharField(max_length=2_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}))
+
+
+class CompareForm(forms.Form):
+    """The version to compare with."""
+
+    to = forms.ModelChoiceField(ToolkitVersion.objects.none(), label="Compare with", widget=UnfoldAdminSelectWidget())
+
+    def __init__(self, others: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["to"].queryset = others  # type: ignore[attr-defined]

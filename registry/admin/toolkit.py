@@ -1,0 +1,157 @@
+"""Toolkits in the admin: browse, describe, and say who may do what with them."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from guardian.admin import GuardedModelAdminMixin
+from guardian.shortcuts import get_group_perms, get_user_perms
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import display
+
+from audit import trail
+from registry import access, toolkits
+from registry.actors import AGENT, actor
+from registry.admin.guarded import ReadOnly, SeenToolkits
+from registry.admin.pages import LABELS, number
+from registry.models import Toolkit, ToolkitVersion
+from registry.risk import RiskLevel
+
+
+class VersionInline(ReadOnly, TabularInline):  # type: ignore[misc]
+    """The versions of a toolkit, to click on."""
+
+    model = ToolkitVersion
+    fields = ["link", "state_label", "risk_label", "published_at", "published_by"]
+    readonly_fields = fields
+    verbose_name_plural = "versions"
+    extra = 0
+    max_num = 0
+    can_delete = False
+    hide_title = True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolkitVersion]:
+        versions = access.visible_versions(request.user).select_related("toolkit", "published_by")
+        return versions.order_by("-major", "-minor", "-patch")
+
+    @display(description="Version")
+    def link(self, version: ToolkitVersion) -> SafeString:
+        url = reverse("admin:registry_toolkitversion_change", args=[version.pk])
+        return format_html('<a class="text-link font-semibold" href="{}">{}</a>', url, version.version)
+
+    @display(description="State", label=LABELS)
+    def state_label(self, version: ToolkitVersion) -> tuple[str, str]:
+        return version.state, version.get_state_display()
+
+    @display(description="Risk", label=LABELS)
+    def risk_label(self, version: ToolkitVersion) -> tuple[str, str]:
+        return RiskLevel(version.risk).word, RiskLevel(version.risk).label
+
+
+@admin.register(Toolkit)
+class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):  # type: ignore[misc]
+    """A toolkit's words and permissions; its versions have pages of their own."""
+
+    list_display = ["name", "title", "latest", "owner", "created_at"]
+    list_display_links = ["name"]
+    list_filter = [("owner", admin.RelatedOnlyFieldListFilter)]
+    list_select_related = ["owner"]
+    search_fields = ["name", "title", "description"]
+    search_help_text = "Search names, titles and descriptions"
+    fields = ["name", "title", "description", "owner"]
+    inlines = [VersionInline]
+    list_per_page = 50
+    compressed_fields = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Toolkit]:
+        return toolkits.with_latest_version(super().get_queryset(request))
+
+    @display(description="Latest", empty_value="none published")
+    def latest(self, toolkit: Toolkit) -> str | None:
+        return toolkit.latest_version  # type: ignore[attr-defined,no-any-return]
+
+    # Who may
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_staff and request.user.has_perm("registry.add_toolkit"))
+
+    def has_change_permission(self, request: HttpRequest, obj: Toolkit | None = None) -> bool:
+        return self.has_module_permission(request) and (obj is None or access.may(request.user, "publish", obj))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Toolkit | None = None) -> list[str]:
+        return [] if obj is None else ["name"]
+
+    def get_inlines(self, request: HttpRequest, obj: Toolkit | None) -> list[Any]:
+        return [] if obj is None else self.inlines
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "owner":
+            kwargs["queryset"] = User.objects.filter(is_active=True).exclude(username__startswith=AGENT)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    # Writing, always through registry.toolkits
+
+    def save_model(self, request: HttpRequest, obj: Toolkit, form: Any, change: bool) -> None:
+        if change:
+            changes = {name: form.cleaned_data[name] for name in form.changed_data if name in form.cleaned_data}
+            toolkits.describe(obj, by=request.user, **changes)
+        else:
+            made = toolkits.create(
+                obj.name, by=request.user, title=obj.title, description=obj.description, owner=obj.owner
+            )
+            obj.pk, obj._state.adding = made.pk, False
+
+    # Object permissions
+
+    def obj_perms_manage_view(self, request: HttpRequest, object_pk: str) -> HttpResponse:
+        self._grantable(request, object_pk)
+        return super().obj_perms_manage_view(request, object_pk)
+
+    def obj_perms_manage_user_view(self, request: HttpRequest, object_pk: str, user_id: str) -> HttpResponse:
+        toolkit = self._grantable(request, object_pk)
+        user = get_object_or_404(User, pk=number(user_id))
+        return self._told(request, toolkit, actor(user), lambda: set(get_user_perms(user, toolkit)), user_id)
+
+    def obj_perms_manage_group_view(self, request: HttpRequest, object_pk: str, group_id: str) -> HttpResponse:
+        toolkit = self._grantable(request, object_pk)
+        group = get_object_or_404(Group, pk=number(group_id))
+        return self._told(
+            request,
+            toolkit,
+            f"group:{group.name}",
+            lambda: set(get_group_perms(group, toolkit)),
+            group_id,
+            is_group=True,
+        )
+
+    def _grantable(self, request: HttpRequest, object_pk: str) -> Toolkit:
+        """Permissions on a toolkit are given by its owner and by superusers."""
+        toolkit: Toolkit = get_object_or_404(self.get_queryset(request), pk=number(object_pk))
+        if not (request.user.is_superuser or toolkit.owner_id == request.user.pk):
+            raise PermissionDenied("Only the owner of a toolkit gives permissions on it.")
+        return toolkit
+
+    @transaction.atomic
+    def _told(
+        self, request: HttpRequest, toolkit: Toolkit, whom: str, permissions: Any, pk: str, is_group: bool = False
+    ) -> HttpResponse:
+        """Guardian's page, and on the trail what it gave and took."""
+        before = permissions()
+        page = super().obj_perms_manage_group_view if is_group else super().obj_perms_manage_user_view
+        response: HttpResponse = page(request, str(toolkit.pk), pk)
+        after = permissions()
+        if before != after:
+            detail = {"whom": whom, "given": sorted(after - before), "taken": sorted(before - after)}
+            trail.record("toolkit", toolkit.name, "toolkit.permissions", actor=actor(request.user), detail=detail)
+        return response

@@ -1,0 +1,1 @@
+"""The registry over REST, and the pieces every part of /api/ shares."""

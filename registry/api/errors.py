@@ -1,0 +1,132 @@
+"""Every failure under /api/ as one JSON shape: {code, message, details?, errors?}."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+logger = logging.getLogger(__name__)
+
+_CODES = {
+    400: "bad_request",
+    401: "not_authenticated",
+    403: "permission_denied",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    415: "unsupported_media_type",
+    429: "rate_limited",
+}
+_NOT_FOUND = "There is nothing here, or it is not yours to see."
+_INTERNAL = "Something went wrong here; the log of the server says what."
+
+
+class Refused(exceptions.APIException):
+    """A request that cannot be done as asked: a code for programs, a message for people, and what to look at."""
+
+    def __init__(
+        self,
+        status_code: int,
+        code: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        errors: Iterable[Mapping[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(message, code)
+        self.status_code = status_code
+        self.body: dict[str, Any] = {"code": code, "message": message}
+        if details is not None:
+            self.body["details"] = dict(details)
+        if errors is not None:
+            self.body["errors"] = [dict(error) for error in errors]
+
+
+class Conflict(Refused):
+    """The thing is not in the state for this."""
+
+    def __init__(self, message: str, *, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(status.HTTP_409_CONFLICT, "conflict", message, details=details)
+
+
+class BadParameter(Refused):
+    """A query parameter that is not known, or whose value cannot be read."""
+
+    def __init__(self, parameter: str, reason: str) -> None:
+        errors = [{"path": parameter, "reason": reason}]
+        super().__init__(status.HTTP_400_BAD_REQUEST, "bad_parameter", f"{parameter}: {reason}", errors=errors)
+
+
+def answer(error: Exception, context: Mapping[str, Any]) -> Response:
+    """DRF's exception handler: no HTML, no traceback, and no error that is not JSON."""
+    set_rollback()
+    if isinstance(error, Refused):
+        return Response(error.body, status=error.status_code)
+    if isinstance(error, Http404 | exceptions.NotFound):
+        return _response(404, _NOT_FOUND)
+    if isinstance(error, PermissionDenied):
+        return _response(403, str(error) or "You may not do this.")
+    if isinstance(error, exceptions.ValidationError):
+        return _invalid(error, context)
+    if isinstance(error, exceptions.APIException):
+        response = _response(error.status_code, str(error.detail))
+        if header := getattr(error, "auth_header", None):
+            response["WWW-Authenticate"] = header
+        if (wait := getattr(error, "wait", None)) is not None:
+            response["Retry-After"] = str(int(wait))
+        return response
+    logger.error("a request to /api/ failed", exc_info=error)
+    return Response({"code": "internal", "message": _INTERNAL}, status=500)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler404: JSON below /api/, a page elsewhere."""
+    return _json(request, 404, "not_found", _NOT_FOUND) or defaults.page_not_found(request, exception)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler400: JSON below /api/, a page elsewhere."""
+    message = "The request could not be read."
+    return _json(request, 400, "bad_request", message) or defaults.bad_request(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """handler500: JSON below /api/, a page elsewhere."""
+    return _json(request, 500, "internal", _INTERNAL) or defaults.server_error(request)
+
+
+def _json(request: HttpRequest, status_code: int, code: str, message: str) -> JsonResponse | None:
+    if not request.path_info.startswith("/api/"):
+        return None
+    return JsonResponse({"code": code, "message": message}, status=status_code)
+
+
+def _response(status_code: int, message: str) -> Response:
+    return Response({"code": _CODES.get(status_code, "error"), "message": message}, status=status_code)
+
+
+def _invalid(error: exceptions.ValidationError, context: Mapping[str, Any]) -> Response:
+    """Wrong query parameters are 400; a body that is JSON but not what was asked for is 422."""
+    request = context.get("request")
+    is_read = request is not None and request.method in {"GET", "HEAD", "OPTIONS"}
+    errors = list(_flat(error.detail, ""))
+    message = "; ".join(f"{entry['path']}: {entry['reason']}" if entry["path"] else entry["reason"] for entry in errors)
+    code = "bad_parameter" if is_read else "invalid"
+    return Response({"code": code, "message": message, "errors": errors}, status=400 if is_read else 422)
+
+
+def _flat(detail: Any, path: str) -> Iterable[dict[str, str]]:
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            yield from _flat(inner, path if name == "non_field_errors" else f"{path}.{name}".lstrip("."))
+    elif isinstance(detail, list | tuple):
+        for position, inner in enumerate(detail):
+            yield from _flat(inner, f"{path}[{position}]" if isinstance(inner, Mapping | list) else path)
+    else:
+        yield {"path": path, "reason": str(detail)}
