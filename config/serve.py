@@ -225,7 +225,7 @@ def greeting(home: Path, address: Address, facts: dict[str, Any]) -> str:
             lines += [f"  agent     {demo['agents'][0]['name']}", f"  key       {key}", "", "  Shown this once;"]
             lines[-1] += f" kept in {kept}, which only this user can read."
         else:
-            read = f"import json; print(json.load(open({str(kept)!r}))['agents'][0]['key'])"
+            read = f'import json; print(json.load(open({json.dumps(str(kept))}))["agents"][0]["key"])'
             key = f"$(python3 -c {shlex.quote(read)})"
             lines += [f"  login, password and the demo agent's key are in {kept}"]
         body = json.dumps({"request": {"tool_id": "Calculator.Add", "input": {"a": 2, "b": 3}}})
