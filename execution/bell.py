@@ -1,7 +1,7 @@
 """The bell: news about a call reaches whoever waits for it, in whichever process, without anyone asking the database.
 
-On PostgreSQL a NOTIFY rides on the transaction. On SQLite everything is on one machine: a datagram goes to the socket of
-each listening process. A lost ring costs a second, never an answer: waiting doors look at the row now and then anyway.
+On PostgreSQL a NOTIFY rides on the transaction. On SQLite everything is on one machine: a datagram goes to the socket
+of each listening process. A lost ring costs a second, never an answer: waiting doors look at the row now and then.
 """
 
 import contextlib
@@ -121,8 +121,8 @@ def _listen_postgresql(is_ready: threading.Event) -> None:
 
     while True:
         try:
-            parameters = connection.get_connection_params()
-            parameters = {key: parameters[key] for key in ("dbname", "user", "password", "host", "port") if parameters.get(key)}
+            known = connection.get_connection_params()
+            parameters = {key: known[key] for key in ("dbname", "user", "password", "host", "port") if known.get(key)}
             with psycopg.connect(**parameters, autocommit=True, connect_timeout=3) as ear:
                 ear.execute(f"LISTEN {CHANNEL}")
                 is_ready.set()

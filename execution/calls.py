@@ -197,7 +197,13 @@ def settle(call: Call, *, actor: str, succeeded: bool, reason: str) -> bool:
 
 
 def _finish(
-    claim: Claim, changes: dict[str, Any], entry: Entry, *, status: str, failure: Failure | None = None, delay: float | None = None
+    claim: Claim,
+    changes: dict[str, Any],
+    entry: Entry,
+    *,
+    status: str,
+    failure: Failure | None = None,
+    delay: float | None = None,
 ) -> bool:
     """Move a running call on, if this claim's fence still holds; a late write is recorded and changes nothing."""
     is_end = changes["state"] != State.QUEUED

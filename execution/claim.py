@@ -59,7 +59,7 @@ def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContex
     return seal(plain, bound_to=f"execution.call:{call}")
 
 
-def unseal_what_runs(call: UUID, sealed: bytes) -> tuple[Mapping[str, Any], CallContext]:
+def unseal_what_runs(call: UUID, sealed: bytes | memoryview) -> tuple[Mapping[str, Any], CallContext]:
     arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=f"execution.call:{call}"))
     return arguments, CallContext(authorization=authorization, secrets=secrets, user_id=user_id)
 
@@ -68,5 +68,5 @@ def seal_answer(call: UUID, answer: bytes) -> bytes:
     return seal(answer, bound_to=f"execution.call:{call}:answer")
 
 
-def unseal_answer(call: UUID, sealed: bytes) -> bytes:
+def unseal_answer(call: UUID, sealed: bytes | memoryview) -> bytes:
     return unseal(sealed, bound_to=f"execution.call:{call}:answer")

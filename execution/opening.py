@@ -4,6 +4,7 @@ import hashlib
 import socket
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -66,7 +67,7 @@ def open_refused(request: CallRequest, tool: ToolSpec | None, decision: Decision
     """The call as it ended at the door: denied by policy, or rejected before it was judged."""
     state = State.DENIED if decision is not None else State.REJECTED
     call = _Row(request, tool, decision, state=state, failure=failure)
-    told = {"code": failure.code.wire, "message": failure.message}
+    told: dict[str, Any] = {"code": failure.code.wire, "message": failure.message}
     if failure.parameter_errors:
         told["parameters"] = sorted(failure.parameter_errors)
     return call.write(Entry(event=f"call.{state.value}", actor="system", outcome="refused", detail=told))
@@ -173,10 +174,29 @@ def reused(call_id: str) -> Failure:
 
 
 _PLAIN = (
-    "id agent_id call_id fingerprint door tool_id tool_ref state fence dispatch cancel_requested input result"
-    " result_kind error decision warnings sealed arguments_digest user_id trace_id"
-).split()
-_MOMENTS = "resend_at lease_until deadline started_at finished_at".split()
+    "id",
+    "agent_id",
+    "call_id",
+    "fingerprint",
+    "door",
+    "tool_id",
+    "tool_ref",
+    "state",
+    "fence",
+    "dispatch",
+    "cancel_requested",
+    "input",
+    "result",
+    "result_kind",
+    "error",
+    "decision",
+    "warnings",
+    "sealed",
+    "arguments_digest",
+    "user_id",
+    "trace_id",
+)
+_MOMENTS = ("resend_at", "lease_until", "deadline", "started_at", "finished_at")
 
 
 @lru_cache(maxsize=4)

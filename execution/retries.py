@@ -1,7 +1,7 @@
 """Which failures deserve another attempt, and when."""
 
 from execution.claim import Claim
-from execution.errors import ErrorCode, Failure
+from execution.errors import Failure
 from registry.toolspec import RetrySpec
 
 REPEATABLE = {"read", "idempotent", "keyed"}
@@ -19,12 +19,12 @@ def next_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | None
 
 
 def is_retryable(failure: Failure) -> bool:
-    return failure.can_retry or failure.code.value.retryable and failure.code is not ErrorCode.CANCELED
+    return failure.can_retry or failure.code.value.retryable
 
 
 def backoff(retry: RetrySpec, attempt: int, *, seed: str) -> float:
     """Doubling from `backoff` up to `max_backoff` after the attempt-th failure, spread by the jitter."""
-    delay = min(retry.backoff * 2 ** min(attempt - 1, 10), retry.max_backoff)
+    delay = min(retry.backoff * float(2 ** min(attempt - 1, 10)), retry.max_backoff)
     if delay <= 0:
         return 0.0
     spread = fnv1a(f"{seed}:{attempt}") % 10_000 / 10_000

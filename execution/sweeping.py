@@ -33,7 +33,7 @@ def _recover_lost() -> None:
         idempotency = call.tool.idempotency if call.tool is not None else "non_idempotent"
         if idempotency not in REPEATABLE:
             if calls.give_up_lost(call, _unknown(), state=State.UNKNOWN):
-                logger.error("call %s of %s: its worker was lost, it may have run; a person must say", call.pk, call.tool_ref)
+                logger.error("call %s of %s: its worker was lost; a person must say", call.pk, call.tool_ref)
         elif call.fence >= MAX_LOST:
             calls.give_up_lost(call, _poisoned(), state=State.FAILED)
         elif calls.requeue_lost(call):
@@ -60,9 +60,7 @@ def _resend_forgotten() -> None:
 
 def _forget_answers() -> None:
     """The exact form of an answer is kept sealed only while its caller may still ask for it again."""
-    old = Call.objects.filter(
-        sealed_answer__isnull=False, finished_at__lt=Later(-settings.PLACET_ANSWER_DAYS * 86_400)
-    )
+    old = Call.objects.filter(sealed_answer__isnull=False, finished_at__lt=Later(-settings.PLACET_ANSWER_DAYS * 86_400))
     ids = list(old.values_list("pk", flat=True)[:BATCH])
     if ids:
         Call.objects.filter(pk__in=ids).update(sealed_answer=None)
@@ -72,7 +70,7 @@ def _unknown() -> Failure:
     return Failure(
         code=ErrorCode.OUTCOME_UNKNOWN,
         message="The worker was lost while the tool ran; it may or may not have had its effect",
-        developer_message="The tool is not idempotent, so it is never run again by itself; a person must settle the call",
+        developer_message="The tool is not idempotent, so it is not run again by itself; a person settles the call",
     )
 
 

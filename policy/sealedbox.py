@@ -23,7 +23,7 @@ def seal(plain: bytes, *, bound_to: str) -> bytes:
     return bytes([len(name)]) + name + nonce + sealed
 
 
-def unseal(sealed: bytes, *, bound_to: str) -> bytes:
+def unseal(sealed: bytes | memoryview, *, bound_to: str) -> bytes:
     """What was sealed for exactly this row; anything else is Unsealable."""
     sealed = bytes(sealed)
     at = 1 + (sealed[0] if sealed else 0)

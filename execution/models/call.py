@@ -45,9 +45,7 @@ class Call(models.Model):
     call_id = models.CharField(max_length=255)
     fingerprint = models.CharField(max_length=64)
     door = models.CharField(max_length=16)
-    tool = models.ForeignKey(
-        "registry.Tool", on_delete=models.PROTECT, null=True, related_name="calls", db_index=False
-    )
+    tool = models.ForeignKey("registry.Tool", on_delete=models.PROTECT, null=True, related_name="calls", db_index=False)
     tool_ref = models.CharField(max_length=200)  # "Calculator.Add@1.1.0", or what was asked for
     state = models.CharField(max_length=20, choices=State.choices)
     fence = models.PositiveIntegerField(default=0)

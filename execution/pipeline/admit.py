@@ -35,9 +35,7 @@ def admit(request: CallRequest) -> CallOutcome:
 
 
 def judge(request: CallRequest, tool: ToolSpec) -> Decision:
-    question = Question(
-        caller=request.caller, tool=tool, arguments=request.arguments, user_id=request.context.user_id
-    )
+    question = Question(caller=request.caller, tool=tool, arguments=request.arguments, user_id=request.context.user_id)
     return engine.decide(question)
 
 
@@ -68,9 +66,7 @@ def _queue(request: CallRequest, tool: ToolSpec, decision: Decision) -> CallOutc
     return dispatch.follow(opened.id, wait=request.wait)
 
 
-def _refuse(
-    request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure
-) -> CallOutcome:
+def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> CallOutcome:
     opened = opening.open_refused(request, tool, decision, failure)
     if opened.is_new:
         return outcome_of(Call.objects.get(pk=opened.id))
@@ -78,12 +74,10 @@ def _refuse(
 
 
 def _again(request: CallRequest, refusal: Failure | None = None) -> CallOutcome:
-    """A call_id seen before: the same request gets the answer it had, another one is refused and the first untouched."""
+    """A call_id seen before: the same request gets the answer it had, another one is refused."""
     first = Call.objects.get(agent_id=request.caller.agent_id, call_id=request.call_id)
     if first.fingerprint == fingerprint(request):
         return dispatch.follow(first.pk, wait=request.wait)
     failure = refusal or opening.reused(first.call_id)
     opening.record_reuse(request, failure)
-    return CallOutcome(
-        id=first.pk, call_id=first.call_id, state="rejected", tool_id=request.tool_text, failure=failure
-    )
+    return CallOutcome(id=first.pk, call_id=first.call_id, state="rejected", tool_id=request.tool_text, failure=failure)

@@ -1,8 +1,11 @@
 """Chapter two, in the worker: judge again, run, verify, record."""
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
+from audit.redaction import clip
 from execution import calls, dispatch, inline, pulse, retries
 from execution.claim import Claim, unseal_what_runs
 from execution.errors import CallError, ErrorCode, Failure
@@ -23,6 +26,8 @@ from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
+
+MAX_LINE = 1_000
 
 
 def perform(id: UUID) -> None:
@@ -73,9 +78,7 @@ def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec | None, Failure | N
     decision = engine.decide(question)
     if decision.effect is Effect.ALLOW:
         return tool, None
-    return tool, Failure(
-        code=ErrorCode.PERMISSION_DENIED, message=decision.reason, developer_message=decision.help
-    )
+    return tool, Failure(code=ErrorCode.PERMISSION_DENIED, message=decision.reason, developer_message=decision.help)
 
 
 def _withdrawn(call: Call) -> Failure:
@@ -104,8 +107,12 @@ def _invocation(claim: Claim) -> Invocation:
     )
 
 
-def _tell(claim: Claim, news: object) -> None:
-    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, claim.redactor.for_people(news))
+def _tell(claim: Claim, news: Mapping[str, Any]) -> None:
+    """A tool's log lines and progress, as one line of ours."""
+    said = news.get("message") or ""
+    if news["kind"] == "progress":
+        said = f"{news.get('done')} of {news.get('total')} {said}"
+    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, clip(claim.redactor.text(str(said)), MAX_LINE))
 
 
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:

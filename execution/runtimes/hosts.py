@@ -71,18 +71,23 @@ class HostPool:
         folder: Path,
         request: dict[str, Any],
         timeout: float,
+        patience: float | None = None,
         max_answer: int = 1_000_000,
         cancel: Cancel | None = None,
         on_frame: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """Has a host of the folder answer one request: the final frame, or a HostError, within `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        self._enter(folder, deadline, cancel)
+        """Has a host of the folder answer one request: the final frame, or a HostError, within `timeout` seconds.
+
+        The time until a host is ready is not the tool's: it has its own limit, `patience`.
+        """
+        ready_by = time.monotonic() + (timeout if patience is None else patience)
+        self._enter(folder, ready_by, cancel)
         host: Host | None = None
         frame: dict[str, Any] = {}
         is_fit = False
         try:
-            host = self._idle_host(folder) or self._new_host(folder, deadline)
+            host = self._idle_host(folder) or self._new_host(folder, ready_by)
+            deadline = time.monotonic() + timeout
             with waking(cancel, host.hang_up):
                 for frame in host.ask(request, deadline, max_answer):
                     if on_frame is not None and frame["kind"] not in FINAL:

@@ -8,6 +8,8 @@ from execution.runtimes.base import Invocation, RunResult
 from execution.runtimes.hosts import AnswerTooLarge, HostBusy, HostCancelled, HostCrashed, HostPool, HostTimeout
 from registry import sources
 
+PATIENCE = 10.0  # seconds in which a host must be ready, however short the tool's own time is
+
 
 class PythonRuntime:
     """Runs `module:function` of a toolkit's frozen source in a tool host."""
@@ -36,6 +38,7 @@ class PythonRuntime:
                 folder=folder,
                 request=request,
                 timeout=invocation.timeout,
+                patience=max(invocation.timeout, PATIENCE),
                 max_answer=invocation.max_answer,
                 cancel=invocation.cancel,
                 on_frame=invocation.on_news,

@@ -118,9 +118,7 @@ def test_an_answer_over_the_limit_is_a_failure_that_names_it(call: MakeCall, at_
     assert outcome.failure.details == {"limit": 1_000_000}
 
 
-def test_a_tool_sees_nothing_of_our_environment(
-    call: MakeCall, at_once: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_sees_nothing_of_our_environment(call: MakeCall, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://x")
     names = call("Environment").value
     assert not [name for name in names if name.startswith(("PLACET", "DJANGO", "DATABASE", "CELERY"))]
@@ -144,9 +142,7 @@ def test_cancelled_but_done_is_recorded_as_succeeded(call: MakeCall, unsent: lis
     assert events(claim.id)[-2:] == ["call.cancel_requested", "call.succeeded"]
 
 
-def test_a_result_with_an_old_fence_is_refused_and_recorded(
-    call: MakeCall, unsent: list[Any], tmp_path: Path
-) -> None:
+def test_a_result_with_an_old_fence_is_refused_and_recorded(call: MakeCall, unsent: list[Any], tmp_path: Path) -> None:
     zombie = claimed(call, "SlowButSafe", ledger=str(tmp_path / "ledger"), seconds=0)
     expire_lease(zombie.id)
     sweep()
