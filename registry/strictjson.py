@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 MAX_BYTES = 1_000_000
@@ -12,7 +11,8 @@ MAX_DEPTH = 64
 MAX_VALUES = 100_000  # values of all kinds, the outermost included
 
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+_SAME_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -58,11 +58,13 @@ def _refuse_large_shape(body: bytes) -> None:
     if opened <= MAX_DEPTH and opened + body.count(b",") < MAX_VALUES:
         return
     bare = _TEXT.sub(b"0", body)  # brackets and commas inside texts do not count
-    depth = 0
-    for bracket in islice(_BRACKET.finditer(bare), 2 * MAX_VALUES):
-        depth += 1 if bracket[0] in b"[{" else -1
-        if depth > MAX_DEPTH:
-            raise _too_deep()
+    towers = bare.translate(_SAME_BRACKETS, _ALL_BUT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        towers = towers.replace(b"[]", b"")  # each round takes the innermost level away
+        if not towers:
+            break
+    if b"[]" in towers or towers.count(b"[") > MAX_DEPTH:
+        raise _too_deep()
     if bare.count(b"[") + bare.count(b"{") + bare.count(b",") >= MAX_VALUES:
         raise StrictJSONError("too_many_nodes", f"The body holds more than {MAX_VALUES} values.", 413)
 
