@@ -7,6 +7,7 @@ lock instead, threads and processes alike, and are woken in microseconds when it
 import fcntl
 import os
 import threading
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,34 @@ def gate_for(name: str) -> "Gate | None":
         return gate
 
 
+class Cursor(base.SQLiteCursorWrapper):
+    """Rewrites the placeholders of a statement once, not at each execution."""
+
+    def execute(self, query: str, params: Any = None) -> Any:
+        if params is None or isinstance(params, dict):
+            return super().execute(query, params)
+        return super(base.SQLiteCursorWrapper, self).execute(_with_question_marks(query), params)
+
+
+@lru_cache(maxsize=512)
+def _with_question_marks(query: str) -> str:
+    return base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """Takes the gate before BEGIN IMMEDIATE and leaves it after COMMIT or ROLLBACK."""
 
     _held: Gate | None = None
+    _gate: Gate | None = None
+
+    def create_cursor(self, name: str | None = None) -> Cursor:
+        return self.connection.cursor(factory=Cursor)
 
     def _start_transaction_under_autocommit(self) -> None:
         if self._held is None:
-            gate = gate_for(str(self.settings_dict["NAME"]))
+            gate = self._gate
+            if gate is None or gate._pid != os.getpid():
+                gate = self._gate = gate_for(str(self.settings_dict["NAME"]))
             if gate is not None:
                 gate.enter()
                 self._held = gate

@@ -112,7 +112,7 @@ class CallView(AgentView):
 
 def _sent(answer: Answer) -> HttpResponse:
     body = answer.body if type(answer.body) is bytes else orjson.dumps(answer.body, default=_plain)
-    response = HttpResponse(body, status=answer.status, content_type=JSON)
+    response = HttpResponse(body, status=answer.status, content_type=JSON, headers={"Content-Length": str(len(body))})
     for name, value in answer.headers.items():
         response[name] = value
     return response
