@@ -65,6 +65,10 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert product.finish(signal.SIGTERM) == 0
     assert product.processes() == {}
     assert "Traceback" not in product.output
+    modes = {path: path.stat().st_mode & 0o777 for path in [home, *home.rglob("*")]}
+    assert {path for path, mode in modes.items() if mode & 0o077} == set()
+    assert modes[home] == 0o700
+    assert modes[home / "demo.json"] == modes[home / "keys.json"] == 0o600
 
     again = Product(home, port=product.port, environment=database).ready()
     assert json.loads((home / "demo.json").read_text()) == demo
@@ -75,15 +79,6 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert len(get(again, "/api/calls/", key)["results"]) == 2
     assert again.finish(signal.SIGINT) == 0
     assert again.processes() == {}
-
-
-def test_what_a_home_holds_is_for_its_owner_alone(home: Path) -> None:
-    product = Product(home).ready()
-    product.finish()
-    modes = {path: path.stat().st_mode & 0o777 for path in [home, *home.rglob("*")]}
-    assert {path for path, mode in modes.items() if mode & 0o077} == set()
-    assert modes[home] == 0o700
-    assert modes[home / "demo.json"] == modes[home / "keys.json"] == 0o600
 
 
 def test_a_killed_product_takes_its_children_along_and_can_be_started_at_once(home: Path) -> None:
