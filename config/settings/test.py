@@ -16,3 +16,4 @@ PLACET_SEAL_SEED = b"s" * 32
 PLACET_SEALING_KEYS = {"t1": b"k" * 32, "t0": b"o" * 32}
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STATIC_ROOT = None  # nothing is collected; the finders serve
