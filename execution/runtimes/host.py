@@ -113,13 +113,22 @@ class Host:
             pass
         return False
 
+    def await_ready(self, deadline: float) -> None:
+        """Returns once a new host has said that it listens; an old one has long done so."""
+        if self._is_ready:
+            return
+        try:
+            self._receive(deadline, _CHUNK)
+        except TimeoutError:
+            raise HostBusy("No host was ready in time") from None
+        except (EOFError, OSError, ValueError) as error:
+            raise self._crashed(is_started=False) from error
+        self._is_ready = True
+
     def ask(self, request: dict[str, Any], deadline: float, max_answer: int) -> Iterator[dict[str, Any]]:
         """Sends a request and gives the frames that come back; the last one is final."""
         is_started = False
         try:
-            if not self._is_ready:
-                self._receive(deadline, _CHUNK)
-                self._is_ready = True
             self._send({**request, "max_answer": max_answer}, deadline)
             is_started = True
             allowance = _SIDE_TALK

@@ -87,8 +87,9 @@ class HostPool:
         is_fit = False
         try:
             host = self._idle_host(folder) or self._new_host(folder, ready_by)
-            deadline = time.monotonic() + timeout
             with waking(cancel, host.hang_up):
+                host.await_ready(ready_by)
+                deadline = time.monotonic() + timeout
                 for frame in host.ask(request, deadline, max_answer):
                     if on_frame is not None and frame["kind"] not in FINAL:
                         on_frame(frame)
