@@ -7,7 +7,6 @@ import fcntl
 import http.client
 import json
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env
+from config.greeting import greeting
 from config.reaper import PATIENCE, Reaper, end_groups
 from config.supervisor import Program, Supervisor, say
 
@@ -143,7 +143,7 @@ def serve(home: Path, address: Address, reaper: Reaper, stop: threading.Event) -
         nonlocal is_ready
         if not is_ready and answers(address):
             is_ready = True
-            say(greeting(home, address, facts))
+            say(greeting(home, address.url, facts))
         elif not is_ready and time.monotonic() > deadline:
             say(f"{address.url}/health did not answer 200 within {READY_WITHIN:.0f} s.")
             return False
@@ -211,30 +211,6 @@ def answers(address: Address) -> bool:
         return False
     finally:
         connection.close()
-
-
-def greeting(home: Path, address: Address, facts: dict[str, Any]) -> str:
-    lines = ["", f"Placet is ready at {address.url}", "", f"  portal    {address.url}/admin/"]
-    demo, kept = facts["demo"], home / "demo.json"
-    if demo is None:
-        lines += ["", "  No demo data here. Users: manage.py createsuperuser. Agents: manage.py create_agent."]
-    else:
-        if facts["is_first"]:
-            key = demo["agents"][0]["key"]
-            lines += [f"  login     {demo['admin']['username']}", f"  password  {demo['admin']['password']}"]
-            lines += [f"  agent     {demo['agents'][0]['name']}", f"  key       {key}", "", "  Shown this once;"]
-            lines[-1] += f" kept in {kept}, which only this user can read."
-        else:
-            read = f'import json; print(json.load(open({json.dumps(str(kept))}))["agents"][0]["key"])'
-            key = f"$(python3 -c {shlex.quote(read)})"
-            lines += [f"  login, password and the demo agent's key are in {kept}"]
-        body = json.dumps({"request": {"tool_id": "Calculator.Add", "input": {"a": 2, "b": 3}}})
-        lines += ["", "  A first call:", ""]
-        lines += [f'  curl -s {address.url}/tools/call -H "OXP-API-Key: {key}" \\']
-        lines += [f"    -H 'Content-Type: application/json' -d '{body}'"]
-    if os.geteuid() == 0:
-        lines += ["", "  It runs as root: fine for a try, but a service should have a user of its own."]
-    return "\n".join([*lines, "", "  Stop with Ctrl-C.", ""])
 
 
 def _read_json(path: Path) -> dict[str, Any]:

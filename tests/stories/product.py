@@ -56,8 +56,7 @@ class Product:
 
     def command(self) -> str:
         """The call to copy, exactly as printed."""
-        begin = self.output.index("curl ")
-        return self.output[begin:].partition("\n\n")[0]
+        return self.output.partition("A first call:\n\n")[2].partition("\n\n")[0]
 
     def finish(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; the exit code."""
