@@ -17,6 +17,7 @@ urlpatterns = [
     path("api/", include("audit.api.urls")),
     path("api/", include("registry.api.urls")),
     path("api/", include("policy.api.urls")),
+    path("api/", include("execution.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/docs/", login_required(SpectacularSwaggerSplitView.as_view(url_name="api-schema")), name="api-docs"),
 ]
