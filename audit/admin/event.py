@@ -9,11 +9,10 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.html import format_html
-from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import display
 
 from audit import access, exports, search
-from audit.admin.filters import ActorFilter, EventFilter, OutcomeFilter, SubjectFilter, SubjectKindFilter
+from audit.admin.filters import ActorFilter, EventFilter, OutcomeFilter, SpanFilter, SubjectFilter, SubjectKindFilter
 from audit.admin.readonly import ReadOnlyAdmin
 from audit.models import Event
 from audit.templatetags.visible import pretty
@@ -41,7 +40,7 @@ class EventAdmin(ReadOnlyAdmin):
         OutcomeFilter,
         ActorFilter,
         SubjectFilter,
-        ("at", RangeDateTimeFilter),
+        ("at", SpanFilter),
     ]
     search_fields = ["subject_id"]  # get_search_results looks everywhere
     search_help_text = "Words that must all occur in the event: subject, name, actor, outcome, trace id or detail"

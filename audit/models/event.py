@@ -3,6 +3,7 @@
 from django.db import models
 
 from audit.models.appendonly import AppendOnlyModel, AppendOnlyQuerySet
+from audit.visible import visible
 
 
 class Event(AppendOnlyModel):
@@ -41,4 +42,4 @@ class Event(AppendOnlyModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.subject_kind} {self.subject_id} #{self.seq}: {self.event}"
+        return visible(f"{self.subject_kind} {self.subject_id} #{self.seq}: {self.event}")

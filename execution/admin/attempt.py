@@ -5,9 +5,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import display
 
+from audit.admin.filters import SpanFilter
 from audit.admin.readonly import ReadOnlyAdmin
 from audit.visible import visible
 from execution.access import visible_calls
@@ -27,7 +27,7 @@ class AttemptAdmin(ReadOnlyAdmin):
     """Each shows what came of one run; the call's timeline tells the rest."""
 
     list_display = ["ended", "of", "number", "came_to", "ran", "why"]
-    list_filter = [("finished_at", RangeDateTimeFilter)]
+    list_filter = [("finished_at", SpanFilter)]
     list_display_links = None
     search_fields = ["call__tool_ref", "call__call_id", "where", "code", "detail"]
     search_help_text = "Tool, call id, place, code or detail"

@@ -6,9 +6,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from unfold.contrib.filters.admin import ChoicesCheckboxFilter, RangeDateTimeFilter
+from unfold.contrib.filters.admin import ChoicesCheckboxFilter
 from unfold.decorators import display
 
+from audit.admin.filters import SpanFilter
 from audit.admin.readonly import ReadOnlyAdmin
 from audit.visible import visible
 from execution.access import visible_calls
@@ -30,7 +31,7 @@ class CallAdmin(ReadOnlyAdmin):
         DoorFilter,
         AgentFilter,
         ToolkitFilter,
-        ("created_at", RangeDateTimeFilter),
+        ("created_at", SpanFilter),
     ]
     search_fields = ["id", "call_id", "tool_ref", "agent__name", "trace_id", "error"]
     search_help_text = "Call id, tool, agent, trace id or error"
