@@ -27,7 +27,10 @@ _GROUPS = (
         "Evidence",
         (
             ("Calls", "call_made", "admin:execution_call_changelist", ""),
+            ("Attempts", "replay", "admin:execution_attempt_changelist", ""),
+            ("Demotions", "trending_down", "admin:execution_demotion_changelist", ""),
             ("Audit events", "receipt_long", "admin:audit_event_changelist", ""),
+            ("Seals", "verified_user", "admin:audit_seal_changelist", "audit.view_event"),
         ),
     ),
     ("Reference", (("API", "api", "api-docs", ""),)),
