@@ -25,4 +25,6 @@ def moment(at: Any) -> str:
 
 def raw(value: Any) -> bytes:
     """The bytes of a hash column; whatever is no bytes is no hash."""
-    return bytes(value) if isinstance(value, (bytes, memoryview, bytearray)) else b""
+    if type(value) is bytes:
+        return value
+    return bytes(value) if isinstance(value, (memoryview, bytearray)) else b""

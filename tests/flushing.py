@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ def allow() -> None:
 
     flush = BaseDatabaseOperations.execute_sql_flush
 
-    def execute_sql_flush(self: BaseDatabaseOperations, sql_list: Sequence[str]) -> None:
+    def execute_sql_flush(self: BaseDatabaseOperations, sql_list: Iterable[str]) -> None:
         with without_triggers(self.connection):
             flush(self, sql_list)
 

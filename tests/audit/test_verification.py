@@ -141,8 +141,8 @@ def insert_a_forgery(sql: Sql, events: list[Event], chance: random.Random) -> Ex
     new_id = events[-1].id + 1
     own = hashlib.sha256(bytes(last.hash) + b"{}").digest()
     sql(
-        f"INSERT INTO audit_event ({COLUMNS}) SELECT %s, subject_kind, subject_id, seq + 1, 'call.approved', actor, at, "
-        "outcome, '{}', trace_id, hash, %s, key_id FROM audit_event WHERE id = %s",
+        f"INSERT INTO audit_event ({COLUMNS}) SELECT %s, subject_kind, subject_id, seq + 1, 'call.approved', actor, "
+        "at, outcome, '{}', trace_id, hash, %s, key_id FROM audit_event WHERE id = %s",
         new_id,
         own,
         last.id,
