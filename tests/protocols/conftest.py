@@ -40,8 +40,8 @@ def toolkits(publish: Publish) -> dict[str, ToolkitVersion]:
 
 
 @pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
-    """What runs the tools, in place of every runtime."""
+def hands(toolkits: dict[str, ToolkitVersion], monkeypatch: pytest.MonkeyPatch) -> Hands:
+    """What runs the tools of the examples, in place of every runtime."""
     from execution.pipeline import perform
     from tests.protocols.toolkits import Hands
 
@@ -51,7 +51,7 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
 
 
 @pytest.fixture
-def robot(toolkits: dict[str, ToolkitVersion]) -> NewAgent:
+def robot(db: None) -> NewAgent:
     """An agent that may call every toolkit there is."""
     from policy import agents
 
@@ -59,14 +59,14 @@ def robot(toolkits: dict[str, ToolkitVersion]) -> NewAgent:
 
 
 @pytest.fixture
-def stranger(toolkits: dict[str, ToolkitVersion]) -> NewAgent:
+def stranger(db: None) -> NewAgent:
     """An agent with a good key and no permission."""
     from policy import agents
 
     return agents.create("stranger", actor="shell")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def client() -> Client:
-    """As a stranger's program would: no cookies, CSRF enforced."""
+    """As a stranger's program would: no cookies, CSRF enforced. One for all, for its middleware takes long to load."""
     return Client(enforce_csrf_checks=True)

@@ -71,7 +71,7 @@ def must_be_refused(path: str, response: Any, status: int, code: str | None) -> 
 
 @pytest.mark.parametrize(("attack", "body", "status", "code"), BODIES)
 def test_a01_to_a10_a_hostile_body_is_refused_at_once_and_leaves_one_event(
-    client: Client, robot: NewAgent, hands: Hands, path: str, attack: str, body: bytes, status: int, code: str | None
+    client: Client, robot: NewAgent, path: str, attack: str, body: bytes, status: int, code: str | None
 ) -> None:
     client.get("/tools")  # the first request of all loads the paths
     before, started = written(), time.perf_counter()
@@ -80,7 +80,6 @@ def test_a01_to_a10_a_hostile_body_is_refused_at_once_and_leaves_one_event(
     must_be_refused(path, response, status, code)
     assert written() == {**before, "events": before["events"] + 1}
     assert Event.objects.order_by("-pk")[0].event == "request.refused"
-    assert not hands.runs
 
 
 @pytest.mark.parametrize(
@@ -97,9 +96,7 @@ def test_a01_to_a10_a_hostile_body_is_refused_at_once_and_leaves_one_event(
         "",
     ],
 )
-def test_a09_another_content_type_is_415(
-    client: Client, robot: NewAgent, hands: Hands, path: str, content_type: str
-) -> None:
+def test_a09_another_content_type_is_415(client: Client, robot: NewAgent, path: str, content_type: str) -> None:
     before = written()
     response = post(client, path, asking(b'{"a":1,"b":2}'), robot, **{"Content-Type": content_type})
     must_be_refused(path, response, 415, "unsupported_media_type")
@@ -149,7 +146,7 @@ class Endless(BytesIO):
 
 def streamed(path: str, robot: NewAgent, stream: BytesIO, **environ: Any) -> Any:
     """A request whose body the server hands over as it comes."""
-    made = RequestFactory().post(path, content_type="application/json").META
+    made = RequestFactory().get(path).META | {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json"}
     made |= {"HTTP_AUTHORIZATION": f"Bearer {robot.key}", "wsgi.input": stream, **environ}
     return (OXPCallView if path == OXP else OTCCallView).as_view()(WSGIRequest(made))
 

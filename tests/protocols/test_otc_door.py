@@ -10,11 +10,14 @@ from audit.models import Event
 from execution.models import Call
 from execution.protocols.otc.version import SCHEMA
 from policy.agents import NewAgent
+from registry.models import ToolkitVersion
 from tests.protocols.specification import must_be
 from tests.protocols.toolkits import Hands
 from tests.protocols.wire import OTC, get, post
 
 pytestmark = pytest.mark.django_db
+
+Toolkits = dict[str, ToolkitVersion]
 
 
 def call(client: Client, agent: NewAgent, tool: str, arguments: Any, **more: Any) -> Any:
@@ -69,14 +72,16 @@ def test_the_drafts_versions_are_resolved(client: Client, robot: NewAgent, hands
     assert hands.runs[0].tool.version == ran
 
 
-def test_a_tool_that_is_not_there_is_200_without_success(client: Client, robot: NewAgent) -> None:
+def test_a_tool_that_is_not_there_is_200_without_success(client: Client, robot: NewAgent, toolkits: Toolkits) -> None:
     response = call(client, robot, "Calculator.Add@9.0.0", {"a": 1, "b": 2})
     assert response.status_code == 200
     assert response.json()["success"] is False
     assert response.json()["output"]["error"]["message"] == "Tool 'Calculator_Add' was not found"
 
 
-def test_invalid_input_is_200_without_success_and_names_the_parameter(client: Client, robot: NewAgent) -> None:
+def test_invalid_input_is_200_without_success_and_names_the_parameter(
+    client: Client, robot: NewAgent, toolkits: Toolkits
+) -> None:
     response = call(client, robot, "Calculator.Add@1.0.0", {"a": 1, "b": "two"})
     assert response.status_code == 200
     assert response.json()["output"]["error"]["developer_message"] == "Parameter 'b': Must be a number"
@@ -124,7 +129,7 @@ def test_the_list_of_the_draft_is_asked_for_by_profile(
     assert "Accept-Profile" in response["Vary"]
 
 
-def test_definitions_follow_the_prose(client: Client, robot: NewAgent) -> None:
+def test_definitions_follow_the_prose(client: Client, robot: NewAgent, toolkits: Toolkits) -> None:
     told = {each["id"]: each for each in get(client, "/tools?profile=otc", robot).json()["tools"]}
     assert told["Calculator.Add@1.0.0"] == {
         "id": "Calculator.Add@1.0.0",
@@ -158,7 +163,7 @@ def test_definitions_follow_the_prose(client: Client, robot: NewAgent) -> None:
     }
 
 
-def test_the_drafts_list_has_a_tag_of_its_own(client: Client, robot: NewAgent) -> None:
+def test_the_drafts_list_has_a_tag_of_its_own(client: Client, robot: NewAgent, toolkits: Toolkits) -> None:
     mine = get(client, "/tools?profile=otc", robot)["ETag"]
     assert mine != get(client, "/tools", robot)["ETag"]
     assert get(client, "/tools?profile=otc", robot, If_None_Match=mine).status_code == 304

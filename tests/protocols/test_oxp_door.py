@@ -45,7 +45,9 @@ def token(agent: NewAgent, secret: str | None = None, algorithm: str = "HS256", 
 # --- listing
 
 
-def test_r4_r7_r57_the_list_is_an_object_with_the_array_under_both_names(client: Client, robot: NewAgent) -> None:
+def test_r4_r7_r57_the_list_is_an_object_with_the_array_under_both_names(
+    client: Client, robot: NewAgent, toolkits: Toolkits
+) -> None:
     response = get(client, "/tools", robot)
     assert response.status_code == 200
     body = response.json()
@@ -55,7 +57,9 @@ def test_r4_r7_r57_the_list_is_an_object_with_the_array_under_both_names(client:
     assert len(body["items"]) == 5
 
 
-def test_r5_r9_r10_r11_r12_every_definition_is_complete_and_its_id_unique(client: Client, robot: NewAgent) -> None:
+def test_r5_r9_r10_r11_r12_every_definition_is_complete_and_its_id_unique(
+    client: Client, robot: NewAgent, toolkits: Toolkits
+) -> None:
     listed = tools_of(client, robot)
     ids = [each["id"] for each in listed]
     assert ids == [
@@ -101,7 +105,9 @@ def test_r8_a_get_may_carry_a_body_that_names_the_version(client: Client, robot:
     assert ask([]).status_code == 400
 
 
-def test_r13_r14_the_input_schema_stands_directly_and_has_no_references(client: Client, robot: NewAgent) -> None:
+def test_r13_r14_the_input_schema_stands_directly_and_has_no_references(
+    client: Client, robot: NewAgent, toolkits: Toolkits
+) -> None:
     send = next(each for each in tools_of(client, robot) if each["name"] == "Mail_Send")
     assert b"$ref" not in orjson.dumps(send)
     assert b"$defs" not in orjson.dumps(send)
@@ -113,14 +119,16 @@ def test_r13_r14_the_input_schema_stands_directly_and_has_no_references(client: 
 
 
 def test_r15_a_tool_without_output_says_null_and_one_that_says_nothing_returns_anything(
-    client: Client, robot: NewAgent
+    client: Client, robot: NewAgent, toolkits: Toolkits
 ) -> None:
     output = {each["name"]: each["output_schema"] for each in tools_of(client, robot)}
     assert output["Doorbell_Ring"] is None
     assert output["Mail_Send"] == {}
 
 
-def test_r16_requirements_are_told_only_where_there_are_any(client: Client, robot: NewAgent) -> None:
+def test_r16_requirements_are_told_only_where_there_are_any(
+    client: Client, robot: NewAgent, toolkits: Toolkits
+) -> None:
     told = {each["name"]: each.get("requirements") for each in tools_of(client, robot)}
     assert told["Mail_Send"] == {
         "authorization": [{"id": "google", "oauth2": {"scopes": ["mail.send"]}}],
@@ -130,12 +138,16 @@ def test_r16_requirements_are_told_only_where_there_are_any(client: Client, robo
     assert told["Calculator_Add"] is None
 
 
-def test_an_agent_is_listed_only_the_toolkits_it_may_call(client: Client, stranger: NewAgent) -> None:
+def test_an_agent_is_listed_only_the_toolkits_it_may_call(
+    client: Client, stranger: NewAgent, toolkits: Toolkits
+) -> None:
     assign_perm("registry.call_toolkit", stranger.agent.user, Toolkit.objects.get(name="Doorbell"))
     assert [each["id"] for each in tools_of(client, stranger)] == ["Doorbell.Ring@0.1.0"]
 
 
-def test_the_list_follows_publishing_and_withdrawal(client: Client, robot: NewAgent, publish: Publish) -> None:
+def test_the_list_follows_publishing_and_withdrawal(
+    client: Client, robot: NewAgent, publish: Publish, toolkits: Toolkits
+) -> None:
     first = get(client, "/tools", robot)
     newer = publish(calculator("1.2.0"))
     assert "Calculator.Add@1.2.0" in [each["id"] for each in tools_of(client, robot)]
@@ -143,7 +155,9 @@ def test_the_list_follows_publishing_and_withdrawal(client: Client, robot: NewAg
     assert get(client, "/tools", robot).content == first.content
 
 
-def test_a_reader_who_has_the_list_is_not_sent_it_again(client: Client, robot: NewAgent, publish: Publish) -> None:
+def test_a_reader_who_has_the_list_is_not_sent_it_again(
+    client: Client, robot: NewAgent, publish: Publish, toolkits: Toolkits
+) -> None:
     etag = get(client, "/tools", robot)["ETag"]
     for given in (etag, f"W/{etag}", f'"other", {etag}', "*"):
         again = get(client, "/tools", robot, If_None_Match=given)
@@ -282,7 +296,7 @@ def test_r36_r37_r38_a_tool_that_is_not_there_is_a_server_error(
 
 
 def test_r37_a_tool_the_caller_may_not_know_looks_like_none(
-    client: Client, stranger: NewAgent, robot: NewAgent
+    client: Client, stranger: NewAgent, robot: NewAgent, toolkits: Toolkits
 ) -> None:
     hidden = call(client, stranger, "Calculator.Add@1.0.0", {"a": 1, "b": 2}, call_id="x").json()
     absent = call(client, stranger, "Nowhere.Add@1.0.0", {"a": 1, "b": 2}, call_id="y").json()
@@ -528,7 +542,7 @@ def test_a51_a_call_id_belongs_to_its_agent_alone(client: Client, robot: NewAgen
 
 
 def test_the_list_is_encoded_once_for_all_callers_with_the_same_toolkits(
-    client: Client, robot: NewAgent, publish: Publish, monkeypatch: pytest.MonkeyPatch
+    client: Client, robot: NewAgent, publish: Publish, monkeypatch: pytest.MonkeyPatch, toolkits: Toolkits
 ) -> None:
     encoded = []
 
