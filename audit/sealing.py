@@ -22,7 +22,10 @@ _ADVISORY_LOCK = 0x706C_6163_6574_0001
 
 
 def seal_new_events() -> Seal | None:
-    """Seal every event that is not sealed yet; the last seal written, or None if there was nothing to do or no way."""
+    """Seal every event that is not sealed yet; the last seal written, or None if there was nothing to do or no way.
+
+    Call it outside any transaction: a seal outlives a rollback, so it must speak of committed events only.
+    """
     file = SealFile()
     with file.held() as is_ours:
         if not is_ours:
