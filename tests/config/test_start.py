@@ -1,0 +1,108 @@
+"""What the settings accept, what they refuse, and the keys they make."""
+
+import base64
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config import env, keys
+
+ROOT = Path(__file__).parents[2]
+KEY = base64.b64encode(b"k" * 32).decode()
+GIVEN = {
+    "PLACET_PRODUCTION": "1",
+    "PLACET_SECRET_KEY": "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP",
+    "PLACET_AUDIT_KEY": KEY,
+    "PLACET_SEAL_SEED": KEY,
+    "PLACET_SEALING_KEYS": f"k1:{KEY}",
+    "ALLOWED_HOSTS": "placet.example.org",
+    "DATABASE_URL": "postgres://placet@127.0.0.1:1/placet",
+}
+
+
+def start(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Read the settings as a fresh process does."""
+    code = "import django; django.setup(); from django.conf import settings; print(settings.PLACET_PRODUCTION)"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "PLACET_HOME": str(home), "DJANGO_SETTINGS_MODULE": "config.settings.local"}
+        | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_production_starts_with_everything_given_and_makes_no_keys(tmp_path: Path) -> None:
+    started = start(tmp_path, **GIVEN)
+    assert (started.returncode, started.stdout.strip()) == (0, "True"), started.stderr
+    assert not (tmp_path / "keys.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PLACET_SECRET_KEY", ""),
+        ("PLACET_SECRET_KEY", "changeme"),
+        ("PLACET_SECRET_KEY", "a" * 60),
+        ("PLACET_AUDIT_KEY", ""),
+        ("PLACET_AUDIT_KEY", "c2hvcnQ="),
+        ("PLACET_SEAL_SEED", "not base64!"),
+        ("PLACET_SEALING_KEYS", ""),
+        ("PLACET_SEALING_KEYS", "k1:c2hvcnQ="),
+        ("ALLOWED_HOSTS", ""),
+        ("ALLOWED_HOSTS", "*"),
+        ("DATABASE_URL", ""),
+        ("DATABASE_URL", "mysql://x"),
+        ("PLACET_LEASE", "soon"),
+    ],
+)
+def test_production_refuses_to_start_and_names_what_is_wrong(tmp_path: Path, name: str, value: str) -> None:
+    started = start(tmp_path, **(GIVEN | {name: value}))
+    assert started.returncode != 0
+    assert name in started.stderr.splitlines()[-1]
+
+
+def test_keys_are_made_once_random_and_for_this_user_alone(tmp_path: Path) -> None:
+    first, again, other = keys.from_home(tmp_path), keys.from_home(tmp_path), keys.from_home(tmp_path / "other")
+    assert first == again
+    assert first.audit != other.audit
+    assert stat.S_IMODE((tmp_path / "keys.json").stat().st_mode) == 0o600
+    assert len({first.audit, first.seal_seed, *first.sealing.values()}) == 3
+    assert base64.b64encode(first.audit).decode() not in repr(first)
+
+
+def test_two_starts_at_once_agree_on_one_set_of_keys(tmp_path: Path) -> None:
+    code = f"from pathlib import Path; from config import keys; print(keys.from_home(Path({str(tmp_path)!r})).django)"
+    racing = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    told = {process.communicate(timeout=60)[0] for process in racing}
+    assert told == {json.loads((tmp_path / "keys.json").read_text())["django"] + "\n"}
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("off", False), ("TRUE", True)])
+def test_a_flag_reads_as_people_write_it(monkeypatch: pytest.MonkeyPatch, value: str, expected: bool) -> None:
+    monkeypatch.setenv("PLACET_X", value)
+    assert env.flag("PLACET_X", not expected) is expected
+
+
+@pytest.mark.parametrize("value", ["maybe", "2"])
+def test_a_flag_that_is_neither_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("PLACET_X", value)
+    with pytest.raises(ImproperlyConfigured, match="PLACET_X"):
+        env.flag("PLACET_X", True)
+
+
+def test_a_database_url_keeps_what_was_escaped() -> None:
+    settings = env.database("postgres://us%40er:p%2Fw@db.example:5433/na%20me?sslmode=require")
+    assert (settings["USER"], settings["PASSWORD"], settings["NAME"]) == ("us@er", "p/w", "na me")
+    assert settings["OPTIONS"]["sslmode"] == "require"  # type: ignore[index]
