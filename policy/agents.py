@@ -120,7 +120,7 @@ def hash_of(key: str) -> str:
 def jwt_secret_of(agent: Agent) -> str | None:
     if agent.sealed_jwt_secret is None:
         return None
-    return unseal(agent.sealed_jwt_secret, bound_to=_jwt_row(agent)).decode()
+    return unseal(bytes(agent.sealed_jwt_secret), bound_to=_jwt_row(agent)).decode()
 
 
 def _jwt_row(agent: Agent) -> str:

@@ -3,10 +3,12 @@
 from threading import Lock
 
 from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
 from guardian.shortcuts import get_objects_for_user
 
 from policy.caller import Caller
 from registry import revision
+from registry.models import Toolkit
 
 _cache: dict[tuple[int, str], frozenset[int]] = {}
 _cached_at = -1
@@ -32,7 +34,9 @@ def _toolkits(user_id: int, permission: str) -> frozenset[int]:
     if found is None:
         user = get_user_model().objects.get(pk=user_id)
         # Guardian counts a permission on all toolkits only beside the superuser's rights, which agents never get.
-        permitted = get_objects_for_user(user, f"registry.{permission}", with_superuser=not user.is_superuser)
+        permitted: QuerySet[Toolkit] = get_objects_for_user(
+            user, f"registry.{permission}", with_superuser=not user.is_superuser
+        )
         found = frozenset(permitted.values_list("pk", flat=True))
         with _lock:
             if now == _cached_at:

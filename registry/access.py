@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 from guardian.shortcuts import get_objects_for_user
 
 from registry.models import Tool, Toolkit, ToolkitVersion
 
-Who = AbstractBaseUser | AnonymousUser | Any
+Who = User | AnonymousUser
 
 _READING = ("view_toolkit", "call_toolkit", "audit_toolkit")  # a permission on all toolkits counts as well
 _WORKING = ("publish_toolkit", "review_toolkit")  # only a permission on this very toolkit counts

@@ -1,6 +1,9 @@
 """Who did it, as the trail names them."""
 
-from django.contrib.auth.models import AbstractBaseUser
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.core.exceptions import PermissionDenied
 
 AGENT = "agent:"  # how the user that holds an agent's permissions is called; no person's name can hold a colon
 
@@ -14,3 +17,11 @@ def actor(user: AbstractBaseUser) -> str:
 def is_person(user: AbstractBaseUser) -> bool:
     """Whether a human being stands behind this user."""
     return not user.get_username().startswith(AGENT)
+
+
+def who(request: Any) -> User:
+    """The user behind a request; nobody is refused."""
+    user = request.user
+    if not isinstance(user, User):
+        raise PermissionDenied("Log in first.")
+    return user

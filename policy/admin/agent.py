@@ -24,7 +24,7 @@ from policy import agents
 from policy.granting import ungrantable
 from policy.models import Agent
 from registry import access
-from registry.actors import AGENT, actor
+from registry.actors import AGENT, actor, who
 from registry.admin.guarded import ReadOnly
 from registry.admin.pages import PagesAdmin, number, only
 from registry.models import Toolkit
@@ -104,7 +104,7 @@ class AgentAdmin(ReadOnly, PagesAdmin):
         return [*steps, *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        seen = super().get_queryset(request)
+        seen: QuerySet[Agent] = super().get_queryset(request)
         if not (request.user.has_perm("policy.view_agent") or request.user.has_perm("policy.change_agent")):
             seen = seen.filter(owner=request.user.pk)
         in_force = Q(credentials__revoked_at=None) & (
@@ -129,13 +129,13 @@ class AgentAdmin(ReadOnly, PagesAdmin):
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = NewAgentForm(request.user, request.POST or None)
+        form = NewAgentForm(who(request), request.POST or None)
         if request.method == "POST" and form.is_valid():
             asked = form.cleaned_data
             try:
                 made = agents.create(
                     asked["name"],
-                    actor=actor(request.user),
+                    actor=actor(who(request)),
                     owner=asked["owner"].get_username(),
                     call=asked["call"],
                     call_all=asked.get("call_all", False),
@@ -149,7 +149,9 @@ class AgentAdmin(ReadOnly, PagesAdmin):
     @only("GET", "HEAD")
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         agent = self._agent(request, object_id)
-        permitted = get_objects_for_user(agent.user, ["registry.call_toolkit"], accept_global_perms=False)
+        permitted: QuerySet[Toolkit] = get_objects_for_user(
+            agent.user, ["registry.call_toolkit"], accept_global_perms=False
+        )
         return self.page(
             request,
             "policy/agent.html",
@@ -170,28 +172,28 @@ class AgentAdmin(ReadOnly, PagesAdmin):
         if not form.is_valid():
             messages.error(request, "; ".join(str(error) for errors in form.errors.values() for error in errors))
             return self._back(agent)
-        key = agents.new_key(agent, actor=actor(request.user), label=form.cleaned_data["label"])
+        key = agents.new_key(agent, actor=actor(who(request)), label=form.cleaned_data["label"])
         return self._secrets(request, agent, key)
 
     @only("POST")
     def revoke_key(self, request: HttpRequest, object_id: str) -> HttpResponse:
         agent = self._changeable(request, object_id)
         credential = get_object_or_404(agent.credentials.all(), prefix=request.POST.get("prefix", "")[:16])
-        if agents.revoke_key(credential, actor=actor(request.user)):
+        if agents.revoke_key(credential, actor=actor(who(request))):
             messages.success(request, f"The key {credential} is revoked.")
         return self._back(agent)
 
     @only("POST")
     def disable(self, request: HttpRequest, object_id: str) -> HttpResponse:
         agent = self._changeable(request, object_id)
-        if agents.set_active(agent, False, actor=actor(request.user)):
+        if agents.set_active(agent, False, actor=actor(who(request))):
             messages.success(request, f"{agent.name} is shut out; none of its keys opens the door.")
         return self._back(agent)
 
     @only("POST")
     def enable(self, request: HttpRequest, object_id: str) -> HttpResponse:
         agent = self._changeable(request, object_id)
-        if agents.set_active(agent, True, actor=actor(request.user)):
+        if agents.set_active(agent, True, actor=actor(who(request))):
             messages.success(request, f"{agent.name} may call again.")
         return self._back(agent)
 

@@ -13,7 +13,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from audit import trail
-from registry.actors import AGENT, actor
+from registry.actors import AGENT, actor, who
 
 for model in (User, Group):
     if admin.site.is_registered(model):
@@ -39,11 +39,11 @@ class Told:
     def _tell(self, request: HttpRequest, obj: Any, what: str, message: Any) -> None:
         kind = obj._meta.model_name
         said = message if isinstance(message, str) else json.loads(json.dumps(message))
-        trail.record(kind, str(obj), f"{kind}.{what}", actor=actor(request.user), detail={"changes": said})
+        trail.record(kind, str(obj), f"{kind}.{what}", actor=actor(who(request)), detail={"changes": said})
 
 
 @admin.register(User)
-class UserAdmin(Told, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
+class UserAdmin(Told, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
     """People. The users behind agents are not shown: a password for one of them would be a second way in."""
 
     form = UserChangeForm
@@ -72,7 +72,7 @@ class UserAdmin(Told, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-ar
 
 
 @admin.register(Group)
-class GroupAdmin(Told, DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
+class GroupAdmin(Told, DjangoGroupAdmin, ModelAdmin):
     """Groups of people and agents."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:

@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidg
 
 from policy import reviews
 from registry import access
-from registry.actors import is_person
+from registry.actors import is_person, who
 from registry.admin.pages import only
 from registry.admin.version import Step, VersionAdmin
 from registry.comparisons import against_predecessor
@@ -37,6 +37,8 @@ class ReviewForm(forms.Form):
 @admin.register(ToolkitVersion)
 class ReviewedVersionAdmin(VersionAdmin):
     """Request a review, answer it, publish."""
+
+    refusals = (*VersionAdmin.refusals, reviews.ReviewError)
 
     def get_urls(self) -> list[URLPattern]:
         steps = [
@@ -65,16 +67,16 @@ class ReviewedVersionAdmin(VersionAdmin):
     @only("POST")
     def request_review_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         version = self.version(request, object_id)
-        return self.done(request, version, lambda: reviews.request(version, by=request.user), reviews.ReviewError)
+        return self.done(request, version, lambda: reviews.request(version, by=who(request)))
 
     @only("GET", "HEAD", "POST")
     def review_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         version = self.version(request, object_id)
-        reviews.refuse_unfit_reviewer(version, request.user)
+        reviews.refuse_unfit_reviewer(version, who(request))
         form = ReviewForm(request.POST if request.method == "POST" else None, initial={"digest": version.digest})
         if form.is_bound and form.is_valid():
             try:
-                reviews.answer(version, by=request.user, **form.cleaned_data)
+                reviews.answer(version, by=who(request), **form.cleaned_data)
             except reviews.ReviewError as error:
                 form.add_error(None, str(error))
             else:
@@ -85,7 +87,7 @@ class ReviewedVersionAdmin(VersionAdmin):
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         version = self.publishable(request, object_id)
         if request.method == "POST":
-            return self.done(request, version, lambda: reviews.publish(version, by=request.user), reviews.ReviewError)
+            return self.done(request, version, lambda: reviews.publish(version, by=who(request)))
         explanation = "From that moment on its tools can be called, and it never changes any more."
         return self._step(
             request,
@@ -108,7 +110,7 @@ class ReviewedVersionAdmin(VersionAdmin):
 
     def _may_review(self, request: HttpRequest, version: ToolkitVersion) -> bool:
         try:
-            reviews.refuse_unfit_reviewer(version, request.user)
+            reviews.refuse_unfit_reviewer(version, who(request))
         except PermissionDenied:
             return False
-        return is_person(request.user)
+        return is_person(who(request))

@@ -18,7 +18,7 @@ from policy.api.people import IsPerson
 from policy.api.serializers import AgentBody, AgentSerializer, KeyBody, NewAgentSerializer, NewKeySerializer
 from policy.granting import ungrantable
 from policy.models import Agent
-from registry.actors import actor
+from registry.actors import actor, who
 from registry.api.bodies import Nothing
 from registry.api.errors import Refused
 from registry.api.serializers import Failure
@@ -69,7 +69,7 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryVie
         asked: dict[str, Any] = {"owner": request.user.get_username()} | body.validated_data
         self._refuse_more_than_own(asked)
         try:
-            made = agents.create(asked.pop("name"), actor=actor(request.user), **asked)
+            made = agents.create(asked.pop("name"), actor=actor(who(request)), **asked)
         except agents.AgentError as error:
             raise _invalid(error) from error
         secrets = {"key": made.key, "jwt_secret": made.jwt_secret}
@@ -87,7 +87,7 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryVie
         body = KeyBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            key = agents.new_key(agent, actor=actor(request.user), **body.validated_data)
+            key = agents.new_key(agent, actor=actor(who(request)), **body.validated_data)
         except agents.AgentError as error:
             raise _invalid(error) from error
         shown = {"key": key, "prefix": key.split("_")[1]}
@@ -103,21 +103,21 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryVie
     def revoke_key(self, request: Request, name: str, prefix: str) -> Response:
         agent = self._changeable()
         Nothing.expected(request)
-        agents.revoke_key(get_object_or_404(agent.credentials.all(), prefix=prefix), actor=actor(request.user))
+        agents.revoke_key(get_object_or_404(agent.credentials.all(), prefix=prefix), actor=actor(who(request)))
         return self._shown()
 
     @extend_schema(summary="Shut an agent out with all its keys", request=None, responses={200: AgentSerializer})
     @action(detail=True, methods=["post"], filter_backends=[])
     def disable(self, request: Request, name: str) -> Response:
         Nothing.expected(request)
-        agents.set_active(self._changeable(), False, actor=actor(request.user))
+        agents.set_active(self._changeable(), False, actor=actor(who(request)))
         return self._shown()
 
     @extend_schema(summary="Let an agent in again", request=None, responses={200: AgentSerializer})
     @action(detail=True, methods=["post"], filter_backends=[])
     def enable(self, request: Request, name: str) -> Response:
         Nothing.expected(request)
-        agents.set_active(self._changeable(), True, actor=actor(request.user))
+        agents.set_active(self._changeable(), True, actor=actor(who(request)))
         return self._shown()
 
     def _changeable(self) -> Agent:
@@ -128,7 +128,7 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryVie
         return agent
 
     def _refuse_more_than_own(self, asked: dict[str, Any]) -> None:
-        user = self.request.user
+        user = who(self.request)
         if asked["call_all"] and not user.is_superuser:
             raise PermissionDenied("Only a superuser can let an agent call every toolkit.")
         for verb in ("call", "serve"):

@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 from policy import reviews
 from policy.api.people import IsPerson
 from policy.api.serializers import ReviewBody, ReviewSerializer
+from registry.actors import who
 from registry.api.bodies import Nothing
 from registry.api.errors import Conflict
 from registry.api.serializers import Failure, VersionSerializer
@@ -33,12 +34,12 @@ class RequestReview(APIView):
     )
     def post(self, request: Request, id: str) -> Response:
         Nothing.expected(request)
-        version = find_version(request.user, id)
+        version = find_version(who(request), id)
         try:
-            reviews.request(version, by=request.user)
+            reviews.request(version, by=who(request))
         except (reviews.ReviewError, PublishingError) as error:
             raise Conflict(str(error)) from error
-        return Response(VersionSerializer(find_version(request.user, id)).data)
+        return Response(VersionSerializer(find_version(who(request), id)).data)
 
 
 class AnswerReview(APIView):
@@ -53,11 +54,11 @@ class AnswerReview(APIView):
         responses={201: ReviewSerializer, **REFUSALS},
     )
     def post(self, request: Request, id: str) -> Response:
-        version = find_version(request.user, id)
+        version = find_version(who(request), id)
         body = ReviewBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            review = reviews.answer(version, by=request.user, **body.validated_data)
+            review = reviews.answer(version, by=who(request), **body.validated_data)
         except (reviews.ReviewError, PublishingError) as error:
             raise Conflict(str(error)) from error
         return Response(ReviewSerializer(review).data, status=status.HTTP_201_CREATED)
@@ -74,9 +75,9 @@ class Publish(APIView):
     )
     def post(self, request: Request, id: str) -> Response:
         Nothing.expected(request)
-        version = find_version(request.user, id)
+        version = find_version(who(request), id)
         try:
-            reviews.publish(version, by=request.user)
+            reviews.publish(version, by=who(request))
         except (reviews.ReviewError, PublishingError) as error:
             raise Conflict(str(error)) from error
-        return Response(VersionSerializer(find_version(request.user, id)).data)
+        return Response(VersionSerializer(find_version(who(request), id)).data)

@@ -9,7 +9,7 @@ class AgentKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
     """A key or a JWT as a bearer token, or a key in its own header."""
 
     target_class = "policy.authentication.AgentAuthentication"
-    name = ["bearer", "oxpApiKey"]  # type: ignore[assignment]
+    name = ["bearer", "oxpApiKey"]
 
     def get_security_definition(self, auto_schema: Any) -> list[dict[str, Any]]:
         return [

@@ -53,7 +53,7 @@ class AgentBody(Body):
 class KeyBody(Body):
     """A further key."""
 
-    label = serializers.CharField(max_length=100, allow_blank=True, default="")
+    label = serializers.CharField(max_length=100, allow_blank=True, default="")  # type: ignore[assignment]
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
 

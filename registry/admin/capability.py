@@ -11,7 +11,7 @@ from registry.models import Capability
 
 
 @admin.register(Capability)
-class CapabilityAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class CapabilityAdmin(ReadOnly, ModelAdmin):
     """Capabilities appear when a manifest names them; nothing here changes them."""
 
     list_display = ["name", "description", "used_by"]
@@ -19,7 +19,8 @@ class CapabilityAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     list_per_page = 50
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Capability]:
-        return super().get_queryset(request).annotate(tool_count=Count("tools"))
+        found: QuerySet[Capability] = super().get_queryset(request)
+        return found.annotate(tool_count=Count("tools"))
 
     @display(description="Tools", ordering="tool_count")
     def used_by(self, capability: Capability) -> int:

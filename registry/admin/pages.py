@@ -21,12 +21,12 @@ LABELS = {
 }
 
 
-class PagesAdmin(ModelAdmin):  # type: ignore[misc]
+class PagesAdmin(ModelAdmin):
     """A ModelAdmin whose object page and steps are ours: nothing is saved but by the functions that may."""
 
     def page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
         """A template of ours with what the admin's frame needs around it."""
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         frame = self.admin_site.each_context(request)
         return TemplateResponse(request, template, {**frame, "opts": self.opts, "title": title, **context})
 
@@ -34,7 +34,8 @@ class PagesAdmin(ModelAdmin):  # type: ignore[misc]
         """The address of one step with one object: `<id>/<name>/`."""
 
         def wrapped(request: HttpRequest, object_id: str) -> HttpResponse:
-            return self.admin_site.admin_view(view)(request, object_id)
+            response: HttpResponse = self.admin_site.admin_view(view)(request, object_id)
+            return response
 
         route = f"<path:object_id>/{name}/"
         url_name = f"{self.opts.app_label}_{self.opts.model_name}_{name.replace('-', '_')}"

@@ -19,14 +19,14 @@ from unfold.decorators import display
 
 from audit import trail
 from registry import access, toolkits
-from registry.actors import AGENT, actor
+from registry.actors import AGENT, actor, who
 from registry.admin.guarded import ReadOnly, SeenToolkits
 from registry.admin.pages import LABELS, number
 from registry.models import Toolkit, ToolkitVersion
 from registry.risk import RiskLevel
 
 
-class VersionInline(ReadOnly, TabularInline):  # type: ignore[misc]
+class VersionInline(ReadOnly, TabularInline):
     """The versions of a toolkit, to click on."""
 
     model = ToolkitVersion
@@ -60,7 +60,7 @@ class VersionInline(ReadOnly, TabularInline):  # type: ignore[misc]
 
 
 @admin.register(Toolkit)
-class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):  # type: ignore[misc]
+class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):
     """A toolkit's words and permissions; its versions have pages of their own."""
 
     list_display = ["name", "title", "latest", "owner", "created_at"]
@@ -105,10 +105,10 @@ class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):  # type: i
     def save_model(self, request: HttpRequest, obj: Toolkit, form: Any, change: bool) -> None:
         if change:
             changes = {name: form.cleaned_data[name] for name in form.changed_data if name in form.cleaned_data}
-            toolkits.describe(obj, by=request.user, **changes)
+            toolkits.describe(obj, by=who(request), **changes)
         else:
             made = toolkits.create(
-                obj.name, by=request.user, title=obj.title, description=obj.description, owner=obj.owner
+                obj.name, by=who(request), title=obj.title, description=obj.description, owner=obj.owner
             )
             obj.pk, obj._state.adding = made.pk, False
 
@@ -116,7 +116,8 @@ class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):  # type: i
 
     def obj_perms_manage_view(self, request: HttpRequest, object_pk: str) -> HttpResponse:
         self._grantable(request, object_pk)
-        return super().obj_perms_manage_view(request, object_pk)
+        response: HttpResponse = super().obj_perms_manage_view(request, object_pk)  # type: ignore[no-untyped-call]
+        return response
 
     def obj_perms_manage_user_view(self, request: HttpRequest, object_pk: str, user_id: str) -> HttpResponse:
         toolkit = self._grantable(request, object_pk)
@@ -149,9 +150,9 @@ class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):  # type: i
         """Guardian's page, and on the trail what it gave and took."""
         before = permissions()
         page = super().obj_perms_manage_group_view if is_group else super().obj_perms_manage_user_view
-        response: HttpResponse = page(request, str(toolkit.pk), pk)
+        response: HttpResponse = page(request, str(toolkit.pk), pk)  # type: ignore[no-untyped-call]
         after = permissions()
         if before != after:
             detail = {"whom": whom, "given": sorted(after - before), "taken": sorted(before - after)}
-            trail.record("toolkit", toolkit.name, "toolkit.permissions", actor=actor(request.user), detail=detail)
+            trail.record("toolkit", toolkit.name, "toolkit.permissions", actor=actor(who(request)), detail=detail)
         return response

@@ -1,5 +1,6 @@
 """Versions in the admin: read them, write drafts, compare, deprecate and withdraw."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.urls import URLPattern, reverse
 from unfold.decorators import display
 
 from registry import access, publishing
+from registry.actors import who
 from registry.admin.forms import CompareForm, EditForm, ManifestForm, NoteForm, ReasonForm
 from registry.admin.guarded import SeenToolkits
 from registry.admin.pages import LABELS, PagesAdmin, number, only
@@ -66,6 +68,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
     search_help_text = "Search toolkits, texts, tool names and digests"
     ordering = ["toolkit__name", "-major", "-minor", "-patch"]
     list_per_page = 50
+    refusals: tuple[type[Exception], ...] = (publishing.PublishingError,)
 
     def get_urls(self) -> list[URLPattern]:
         steps = [
@@ -77,7 +80,8 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
         return [*steps, *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolkitVersion]:
-        return super().get_queryset(request).annotate(number_of_tools=Count("tools", distinct=True))
+        found: QuerySet[ToolkitVersion] = super().get_queryset(request)
+        return found.annotate(number_of_tools=Count("tools", distinct=True))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """The button is for all staff: whether a manifest is taken depends on the toolkit it names."""
@@ -146,7 +150,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
         problems: list[dict[str, Any]] = []
         if request.method == "POST" and form.is_valid():
             try:
-                done = upload(form.cleaned_data["body"], by=request.user, only=only)
+                done = upload(form.cleaned_data["body"], by=who(request), only=only)
             except ManifestError as error:
                 problems = [{"line": error.line, "path": error.path, "reason": error.reason}]
             else:
@@ -178,7 +182,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
         if form.is_bound and form.is_valid():
             publish = publishing.deprecate
             return self.done(
-                request, version, lambda: publish(version, by=request.user, reason=form.cleaned_data["note"])
+                request, version, lambda: publish(version, by=who(request), reason=form.cleaned_data["note"])
             )
         return self.page(
             request,
@@ -196,7 +200,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
         form = ReasonForm(request.POST if request.method == "POST" else None)
         if form.is_bound and form.is_valid():
             reason = form.cleaned_data["reason"]
-            return self.done(request, version, lambda: publishing.withdraw(version, by=request.user, reason=reason))
+            return self.done(request, version, lambda: publishing.withdraw(version, by=who(request), reason=reason))
         return self.page(
             request,
             "registry/step.html",
@@ -238,11 +242,11 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             raise PermissionDenied(f"This needs the permission 'publish' on {version.toolkit.name}.")
         return version
 
-    def done(self, request: HttpRequest, version: ToolkitVersion, step: Any, *errors: type[Exception]) -> HttpResponse:
+    def done(self, request: HttpRequest, version: ToolkitVersion, step: Callable[[], object]) -> HttpResponse:
         """Takes a step and goes back to the version's page, with what happened."""
         try:
             step()
-        except (publishing.PublishingError, *errors) as error:
+        except self.refusals as error:
             messages.error(request, str(error))
         else:
             stored = ToolkitVersion.objects.select_related("toolkit").get(pk=version.pk)

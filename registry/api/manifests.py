@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from registry.actors import who
 from registry.api.errors import BadParameter, Refused
 from registry.api.parsing import StrictJSONParser, YAMLText, YAMLTextParser
 from registry.api.serializers import Failure
@@ -63,7 +64,7 @@ class ManifestView(APIView):
         try:
             if not isinstance(given, bytes | dict):
                 raise ManifestError("", "must be a mapping of fields")
-            done = upload(given, by=request.user, is_trial=is_trial)
+            done = upload(given, by=who(request), is_trial=is_trial)
         except ManifestError as error:
             wrong = {"path": error.path, "line": error.line, "reason": error.reason}
             raise Refused(422, "invalid_manifest", str(error), errors=[wrong]) from error

@@ -42,7 +42,7 @@ class YAMLTextParser(BaseParser):
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> YAMLText:
+    ) -> Any:
         return YAMLText(_read(stream, media_type, parser_context))
 
 

@@ -55,6 +55,7 @@ class ToolkitBody(ToolkitPatch):
     name = serializers.RegexField(
         r"\A[A-Za-z][A-Za-z0-9_]*\Z",
         max_length=MAX_NAME,
+        trim_whitespace=False,
         error_messages={"invalid": "A name starts with a letter; ASCII letters, digits and underscores follow."},
     )
 
@@ -173,4 +174,4 @@ class Failure(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()
     details = serializers.DictField(required=False)
-    errors = Problem(many=True, required=False)
+    errors = Problem(many=True, required=False)  # type: ignore[assignment]

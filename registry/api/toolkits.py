@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from registry import access, toolkits
+from registry.actors import who
 from registry.api.errors import Conflict
 from registry.api.serializers import Failure, ToolkitBody, ToolkitPatch, ToolkitSerializer
 from registry.api.viewsets import RegistryViewSet
@@ -59,7 +60,7 @@ class ToolkitViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
         body = ToolkitBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            made = toolkits.create(by=request.user, **body.validated_data)
+            made = toolkits.create(by=who(request), **body.validated_data)
         except toolkits.ToolkitError as error:
             raise Conflict(str(error)) from error
         return Response(self._shown(made), status=status.HTTP_201_CREATED)
@@ -75,7 +76,7 @@ class ToolkitViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
             raise PermissionDenied(f"Changing {toolkit.name} needs the permission 'publish' on it.")
         body = ToolkitPatch(data=request.data)
         body.is_valid(raise_exception=True)
-        return Response(self._shown(toolkits.describe(toolkit, by=request.user, **body.validated_data)))
+        return Response(self._shown(toolkits.describe(toolkit, by=who(request), **body.validated_data)))
 
     def _shown(self, toolkit: Toolkit) -> Any:
         fresh = toolkits.with_latest_version(Toolkit.objects.select_related("owner")).get(pk=toolkit.pk)

@@ -46,7 +46,7 @@ class ToolSearch(SearchFilter):
 
     search_description = "Words that must occur in the name, title, description or parameters."
 
-    def filter_queryset(self, request: Request, queryset: QuerySet[Tool], view: Any) -> QuerySet[Tool]:
+    def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
         words = self.get_search_terms(request)
         return search.matching(queryset, " ".join(words)) if words else queryset
 

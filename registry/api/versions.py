@@ -6,18 +6,21 @@ from typing import Any
 import django_filters
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponse
+from django.http import Http404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from registry import access, publishing
+from registry.actors import who
 from registry.api.bodies import Body
 from registry.api.errors import BadParameter, Conflict
+from registry.api.rendering import YAMLRenderer
 from registry.api.serializers import RISKS, Failure, VersionSerializer
 from registry.api.viewsets import RegistryViewSet
 from registry.compatibility import compare
@@ -101,10 +104,10 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
     lookup_value_regex = "[^/]+"
 
     def get_queryset(self) -> QuerySet[ToolkitVersion]:
-        return all_versions(self.request.user)
+        return all_versions(who(self.request))
 
     def get_object(self) -> ToolkitVersion:
-        return find_version(self.request.user, self.kwargs["id"])
+        return find_version(who(self.request), self.kwargs["id"])
 
     @extend_schema(
         summary="Deprecate a published version: it still answers, and says so",
@@ -117,7 +120,7 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
         body = DeprecateBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            publishing.deprecate(version, by=request.user, reason=body.validated_data["note"])
+            publishing.deprecate(version, by=who(request), reason=body.validated_data["note"])
         except publishing.PublishingError as error:
             raise Conflict(str(error)) from error
         return Response(VersionSerializer(self.get_object()).data)
@@ -133,7 +136,7 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
         body = WithdrawBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            publishing.withdraw(version, by=request.user, reason=body.validated_data["reason"])
+            publishing.withdraw(version, by=who(request), reason=body.validated_data["reason"])
         except publishing.PublishingError as error:
             raise Conflict(str(error)) from error
         return Response(VersionSerializer(self.get_object()).data)
@@ -146,7 +149,7 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
     @action(detail=True, methods=["get"], filter_backends=[], pagination_class=None)
     def compare(self, request: Request, id: str) -> Response:
         new = self.get_object()
-        old = find_version(request.user, request.query_params.get("to", ""))
+        old = find_version(who(request), request.query_params.get("to", ""))
         if old.toolkit_id != new.toolkit_id:
             raise BadParameter("to", f"Compare with another version of {new.toolkit.name}.")
         verdict = compare(old, new)
@@ -158,23 +161,25 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
         parameters=[OpenApiParameter("form", OpenApiTypes.STR, enum=["json", "yaml"])],
         responses={(200, "application/json"): OpenApiTypes.OBJECT, (200, "application/yaml"): OpenApiTypes.STR},
     )
-    @action(detail=True, methods=["get"], filter_backends=[], pagination_class=None)
-    def manifest(self, request: Request, id: str) -> HttpResponse | Response:
+    @action(
+        detail=True,
+        methods=["get"],
+        filter_backends=[],
+        pagination_class=None,
+        renderer_classes=[JSONRenderer, YAMLRenderer],
+    )
+    def manifest(self, request: Request, id: str) -> Response:
         version = self.get_object()
         if not access.may_read_manifest(request.user, version.toolkit):
             raise PermissionDenied(f"Reading the manifest needs the permission 'view' on {version.toolkit.name}.")
-        if self._form() == "yaml":
-            return HttpResponse(manifest_text(version), content_type="application/yaml")
-        return Response(export_manifest(version))
-
-    def _form(self) -> str:
-        form = self.request.query_params.get("form")
-        if form is None:
-            accepted = self.request.headers.get("Accept", "")
-            return "yaml" if "yaml" in accepted and "json" not in accepted else "json"
+        form = request.query_params.get("form", request.accepted_renderer.format)
         if form not in {"json", "yaml"}:
             raise BadParameter("form", "Ask for json or yaml.")
-        return form
+        if form == "json":
+            request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
+            return Response(export_manifest(version))
+        request.accepted_renderer, request.accepted_media_type = YAMLRenderer(), YAMLRenderer.media_type
+        return Response(manifest_text(version))
 
     def _publishable(self) -> ToolkitVersion:
         version = self.get_object()
