@@ -20,7 +20,12 @@ class PythonRuntime:
 
     def run(self, invocation: Invocation) -> RunResult:
         options = invocation.tool.runtime.options
-        folder = sources.unpack(options["source"])
+        try:
+            folder = sources.unpack(options["source"])
+        except sources.SourceError as error:
+            raise CallError(
+                ErrorCode.RUNTIME_INVALID, "The tool's code cannot be used", developer_message=str(error), is_sent=False
+            ) from error
         request = {
             "entrypoint": options["entrypoint"],
             "arguments": dict(invocation.arguments),
