@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from execution.tones import DOORS
+
 Detail = Mapping[str, Any]
 
 
@@ -27,12 +29,13 @@ _PARTS = {"system": "Placet", "worker": "A worker", "shell": "Someone at the she
 
 def _received(actor: str, detail: Detail) -> str:
     user = f" on behalf of {detail['user_id']}" if detail.get("user_id") else ""
-    return f"{who(actor)} asked for {detail.get('tool', 'a tool')} at the {detail.get('door', '?')} door{user}."
+    door = str(detail.get("door", "?"))
+    return f"{who(actor)} asked for {detail.get('tool', 'a tool')} at the {DOORS.get(door, door)} door{user}."
 
 
 def _decided(actor: str, detail: Detail) -> str:
     verdict = {"allow": "allowed it", "deny": "refused it", "ask": "asked a person"}
-    return f"Policy {verdict.get(str(detail.get('effect')), 'decided')}: {detail.get('reason', '')}"
+    return f"Policy {verdict.get(str(detail.get('effect')), 'decided')}: {_whole(detail.get('reason'))}"
 
 
 def _started(actor: str, detail: Detail) -> str:
@@ -61,11 +64,13 @@ def _cancelled(actor: str, detail: Detail) -> str:
 
 
 def _retry(actor: str, detail: Detail) -> str:
-    return f"{_attempt(detail)} failed: {_why(detail)} Another attempt follows in {detail.get('delay_s', '?')} s."
+    delay = detail.get("delay_s")
+    wait = f"in {milliseconds(delay * 1_000)}" if isinstance(delay, int | float) else "later"
+    return f"{_attempt(detail)} failed: {_why(detail)} Another follows {wait}."
 
 
 def _settled(actor: str, detail: Detail) -> str:
-    return f"{who(actor)} established that the call {detail.get('state', '?')}: {detail.get('reason', '')}"
+    return f"{who(actor)} established that the call {detail.get('state', '?')}: {_whole(detail.get('reason'))}"
 
 
 def _stale(actor: str, detail: Detail) -> str:
@@ -82,12 +87,18 @@ def _after(detail: Detail) -> str:
 
 
 def _why(detail: Detail) -> str:
-    return str(detail.get("message") or detail.get("code") or "no reason was given")
+    return _whole(detail.get("message") or detail.get("code"))
+
+
+def _whole(text: Any) -> str:
+    """A reason as the end of a sentence."""
+    told = str(text or "no reason was given").rstrip()
+    return told if told.endswith((".", "!", "?", "…")) else f"{told}."
 
 
 def milliseconds(value: float) -> str:
-    """A span of time as people read it: 0.4 ms, 12 ms, 3.4 s, 2 min 5 s."""
-    if value < 10:
+    """A span of time as people read it: 0 ms, 0.4 ms, 12 ms, 3.4 s, 2 min 5 s."""
+    if 0 < value < 10:
         return f"{value:.1f} ms"
     if value < 1_000:
         return f"{value:.0f} ms"

@@ -61,6 +61,12 @@ class Timeline:
         return tuple(fault for fault in found if fault)
 
     @property
+    def agreeing(self) -> str:
+        """What of the row is as the events recorded it: "tool, input and result"."""
+        *most, last = [match.what.replace("_", " ") for match in self.matches]
+        return f"{', '.join(most)} and {last}" if most else last
+
+    @property
     def version(self) -> str:
         """Changes whenever the page would."""
         return f"{self.call.state}-{len(self.moments)}-{int(self.evidence.is_sealed)}-{len(self.faults)}"
@@ -150,7 +156,7 @@ def _end(call: Call, told: dict[str, dict[str, Any]]) -> list[Match]:
 
 
 def _same(what: str, stored: Any, recorded: Any) -> Match:
-    fault = "" if stored == recorded else f"the stored {what} is not the one that the events recorded"
+    fault = "" if stored == recorded else f"the stored {what.replace('_', ' ')} is not the one that the events recorded"
     return Match(what=what, fault=fault)
 
 

@@ -17,12 +17,12 @@ from audit.sealing import statement_of
 class SealAdmin(ReadOnlyAdmin):
     """Signed statements about which events existed, for those who see every event."""
 
-    list_display = ["number", "sealed_at", "events", "count", "root", "signed"]
+    list_display = ["number", "when", "events", "count", "root", "signed"]
     list_display_links = ["number"]
     ordering = ["-n"]
     sortable_by = ["number"]
-    fields = ["n", "sealed_at", "events", "count", "gaps", "root", "previous", "written", "signed", "key_id"]
-    readonly_fields = ["events", "root", "previous", "written", "signed"]
+    fields = ["n", "when", "events", "count", "gaps", "root", "previous", "written", "signed", "key_id"]
+    readonly_fields = ["when", "events", "root", "previous", "written", "signed"]
 
     class Media:
         css = {"all": ["audit/evidence.css"]}
@@ -33,6 +33,10 @@ class SealAdmin(ReadOnlyAdmin):
     @display(description="Seal", ordering="n")
     def number(self, seal: Seal) -> str:
         return str(seal.n)
+
+    @display(description="Sealed (UTC)")
+    def when(self, seal: Seal) -> str:
+        return f"{seal.sealed_at:%Y-%m-%d %H:%M:%S}"
 
     @display(description="Event ids")
     def events(self, seal: Seal) -> str:
