@@ -167,5 +167,4 @@ def _chunked(request: HttpRequest) -> bytes:
 
 
 def _too_large() -> NoReturn:
-    message = f"The body is larger than {MAX_BODY} bytes"
-    raise Refusal("too_large", message, status=413, headers={"Connection": "close"})
+    raise Refusal("too_large", f"The body is larger than {MAX_BODY} bytes", status=413)
