@@ -7,4 +7,4 @@ class PolicyConfig(AppConfig):
     name = "policy"
 
     def ready(self) -> None:
-        from policy import startup_checks  # noqa: F401
+        from policy import logins, startup_checks  # noqa: F401
