@@ -28,7 +28,8 @@ def ensure(home: Path, url: str) -> tuple[dict[str, Any] | None, bool]:
     if path.exists():
         kept: dict[str, Any] = json.loads(path.read_text())
         if kept.get("url") != url:
-            _write(path, kept | {"url": url})
+            kept["url"] = url
+            _write(path, kept)
         return kept, False
     if get_user_model().objects.exists():
         return None, False
