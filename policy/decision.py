@@ -35,7 +35,7 @@ class Decision:
     rule: str  # the check or rule that decided
     reason: str
     help: str
-    revision: int
+    revision: int  # of the policy that was asked
     findings: tuple[Finding, ...]
 
     def as_json(self) -> dict[str, Any]:
