@@ -64,7 +64,7 @@ class AgentView(DoorView):
     def _handler(self, request: HttpRequest) -> Handler:
         handler = super()._handler(request)
         try:
-            caller = authenticate(request.headers)
+            caller = authenticate(_credentials(request))
         except NotAuthenticated as error:
             challenge = {"WWW-Authenticate": CHALLENGE}
             raise Refusal("unauthenticated", str(error), status=401, headers=challenge) from error
@@ -133,6 +133,12 @@ def _mishap(error: Exception) -> Refusal:
         return Refusal("unavailable", message, status=503, headers={"Retry-After": seconds(RETRY_UNAVAILABLE)})
     log.error("a request ended in a bug", exc_info=error)
     return Refusal("internal", "The tool server made a mistake; it has been logged", status=500)
+
+
+def _credentials(request: HttpRequest) -> dict[str, str]:
+    """The headers that can prove a caller; Django would first sort through all that came."""
+    meta = request.META
+    return {"Authorization": meta.get("HTTP_AUTHORIZATION", ""), "OXP-API-Key": meta.get("HTTP_OXP_API_KEY", "")}
 
 
 def _is_json(request: HttpRequest) -> bool:
