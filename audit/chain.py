@@ -21,6 +21,10 @@ class Chain:
     seq: int = 0
     hash: bytes = ORIGIN
 
+    def move_to(self, later: "Chain") -> None:
+        """The events up to `later` have been written."""
+        self.seq, self.hash = later.seq, later.hash
+
 
 @lru_cache(maxsize=64)
 def key_id(key: bytes) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 
@@ -25,21 +25,33 @@ _PLAIN = (
 Converter = Callable[[Any], Any]
 
 
+class Rows(NamedTuple):
+    """Rows for one table, their values in the order of `columns` (attnames)."""
+
+    model: type[models.Model]
+    columns: tuple[str, ...]
+    values: Sequence[tuple[Any, ...]]
+
+
 def insert(model: type[models.Model], columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows whose values stand in the order of `columns` (attnames); one with a db_default may be left out."""
     if not rows:
         return
     database = connections[DEFAULT_DB_ALIAS]  # looked up once: the `connection` proxy asks its thread-local each time
-    converters = _converters(model, columns, database.vendor)
-    per_statement = _MAX_PARAMETERS // len(columns)
+    vendor, per_statement = database.vendor, _MAX_PARAMETERS // len(columns)
     for start in range(0, len(rows), per_statement):
         chunk = rows[start : start + per_statement]
-        parameters = _converted(chunk, converters) if converters else [value for row in chunk for value in row]
         with database.cursor() as cursor:
-            cursor.execute(_statement(model, columns, len(chunk), database.vendor), parameters)
+            cursor.execute(_statement(model, columns, len(chunk), vendor), parameters(model, columns, chunk, vendor))
 
 
-def _converted(rows: Sequence[tuple[Any, ...]], converters: tuple[tuple[int, Converter], ...]) -> list[Any]:
+def parameters(
+    model: type[models.Model], columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]], vendor: str
+) -> list[Any]:
+    """All values in a row, in the form that the vendor's driver takes."""
+    converters = _converters(model, columns, vendor)
+    if not converters:
+        return [value for row in rows for value in row]
     parameters: list[Any] = []
     for row in rows:
         values = list(row)
@@ -53,7 +65,7 @@ def _converted(rows: Sequence[tuple[Any, ...]], converters: tuple[tuple[int, Con
 @lru_cache(maxsize=512)
 def _statement(model: type[models.Model], columns: tuple[str, ...], count: int, vendor: str) -> str:
     quote = connection.ops.quote_name
-    names = ", ".join(quote(_field(model, column).column or column) for column in columns)
+    names = ", ".join(quote(field_of(model, column).column or column) for column in columns)
     row = "(" + ", ".join(["%s"] * len(columns)) + ")"
     return f"INSERT INTO {quote(model._meta.db_table)} ({names}) VALUES {', '.join([row] * count)}"
 
@@ -62,7 +74,7 @@ def _statement(model: type[models.Model], columns: tuple[str, ...], count: int, 
 def _converters(model: type[models.Model], columns: tuple[str, ...], vendor: str) -> tuple[tuple[int, Converter], ...]:
     found = []
     for index, column in enumerate(columns):
-        field = _field(model, column)
+        field = field_of(model, column)
         while isinstance(field, models.ForeignKey):
             field = field.target_field
         converter = _converter(field, vendor)
@@ -81,7 +93,7 @@ def _converter(field: "models.Field[Any, Any]", vendor: str) -> Converter | None
     return lambda value: field.get_db_prep_save(value, connection)
 
 
-def _field(model: type[models.Model], attname: str) -> "models.Field[Any, Any]":
+def field_of(model: type[models.Model], attname: str) -> "models.Field[Any, Any]":
     for field in model._meta.concrete_fields:
         if field.attname == attname:
             return field

@@ -14,9 +14,10 @@ from audit import rows
 from audit.canonical import canonical
 from audit.chain import Chain, key_id, row_hash
 from audit.models import Event
+from audit.rows import Rows
 from audit.stream import moment
 
-__all__ = ["Chain", "Entry", "append", "append_all", "chain_of", "new_chain", "record"]
+__all__ = ["Chain", "Entry", "append", "append_all", "chain_of", "linked", "new_chain", "record"]
 
 _COLUMNS = (
     "subject_kind",
@@ -69,39 +70,38 @@ def chain_of(kind: str, id: str, *, is_locked: bool = False) -> Chain:
 def append(chain: Chain, *entries: Entry, trace_id: str = "") -> None:
     """Write all entries with one insert and move the chain on; refuses to work outside a transaction."""
     _demand_transaction()
-    seq, tail, new = _linked(chain, entries, datetime.now(UTC), trace_id)
-    rows.insert(Event, _COLUMNS, new)
-    chain.seq, chain.hash = seq, tail
+    later, new = linked(chain, *entries, trace_id=trace_id)
+    rows.insert(*new)
+    chain.move_to(later)
 
 
 def append_all(chains: Iterable[tuple[Chain, Sequence[Entry]]]) -> None:
     """Write the entries of many subjects with as few inserts as possible."""
     _demand_transaction()
-    whole: list[tuple[Any, ...]] = []
-    at = datetime.now(UTC)
+    values: list[tuple[Any, ...]] = []
     for chain, entries in chains:
-        chain.seq, chain.hash, new = _linked(chain, entries, at, "")
-        whole += new
-    rows.insert(Event, _COLUMNS, whole)
+        later, new = linked(chain, *entries)
+        values += new.values
+        chain.move_to(later)
+    rows.insert(Event, _COLUMNS, values)
 
 
-def _linked(
-    chain: Chain, entries: Sequence[Entry], at: datetime, trace_id: str
-) -> tuple[int, bytes, list[tuple[Any, ...]]]:
-    """The rows that continue a chain, and the tail it then has."""
+def linked(chain: Chain, *entries: Entry, trace_id: str = "") -> tuple[Chain, Rows]:
+    """The chain as it will be and the rows that make it so, for whoever writes them together with their fact."""
     key: bytes = settings.PLACET_AUDIT_KEY
     key_name = key_id(key)
     kind, id, seq, tail = chain.kind, chain.id, chain.seq, chain.hash
+    at = datetime.now(UTC)
     at_text = moment(at)
-    new: list[tuple[Any, ...]] = []
+    values: list[tuple[Any, ...]] = []
     for entry in entries:
         seq += 1
         detail = canonical(entry.detail if type(entry.detail) is dict else dict(entry.detail)).decode()
         event, actor, outcome = entry.event, entry.actor, entry.outcome
         own = row_hash(key, key_name, kind, id, seq, event, actor, at_text, outcome, detail, trace_id, tail)
-        new.append((kind, id, seq, event, actor, at, outcome, detail, trace_id, tail, own, key_name))
+        values.append((kind, id, seq, event, actor, at, outcome, detail, trace_id, tail, own, key_name))
         tail = own
-    return seq, tail, new
+    return Chain(kind, id, seq, tail), Rows(Event, _COLUMNS, values)
 
 
 def record(

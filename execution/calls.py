@@ -1,5 +1,6 @@
 """Claim, finish, retry, cancel, lose: every move of a call after its first row, each one conditional update."""
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -16,6 +17,7 @@ from django.db.models.functions import Now
 from audit import rows, trail
 from audit.canonical import canonical
 from audit.redaction import clip
+from audit.rows import Rows
 from audit.trail import Entry
 from execution import bell
 from execution.claim import Claim, seal_answer, unseal_what_runs
@@ -23,6 +25,7 @@ from execution.clock import Later
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
+from execution.moves import move
 from execution.opening import HOST, RESEND_AFTER
 from execution.outcomes import outcome_of, warnings_about
 from execution.runtimes.base import RunResult
@@ -32,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 MAX_TEXT = 4_000
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
-_ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Now()}
+_ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
 
 
 def read(id: UUID) -> Call | None:
@@ -97,7 +100,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome:
     exact = canonical(answer)
     duration = claim.elapsed_ms()
     changes = {
-        "state": State.SUCCEEDED,
+        "state": State.SUCCEEDED.value,
         "result": shown.decode(),
         "result_kind": "content" if result.content else "value",
         "sealed_answer": None if shown == exact else seal_answer(claim.id, exact),
@@ -124,7 +127,7 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome:
     told = _redacted(claim, failure)
     state = _ENDS.get(failure.code, State.FAILED)
     duration = claim.elapsed_ms()
-    changes = {"state": state, "error": orjson.dumps(told.as_json()).decode(), "duration_ms": duration}
+    changes = {"state": state.value, "error": orjson.dumps(told.as_json()).decode(), "duration_ms": duration}
     detail = {"attempt": claim.fence, "duration_ms": duration, "code": told.code.wire, "message": told.message}
     entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
     if not _finish(claim, changes, entry, status=state.value, failure=told):
@@ -143,7 +146,7 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome:
 def retry(claim: Claim, failure: Failure, delay: float) -> bool:
     """Record a failed attempt and put the call back in the queue for another one, `delay` seconds from now."""
     told = _redacted(claim, failure)
-    changes = {"state": State.QUEUED, "not_before": Later(delay), "resend_at": Later(delay + RESEND_AFTER)}
+    changes = {"state": State.QUEUED.value, "not_before": Later(delay), "resend_at": Later(delay + RESEND_AFTER)}
     detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
     entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
     return _finish(claim, changes | {"lease_until": None}, entry, status="failed", failure=told, delay=delay)
@@ -206,20 +209,23 @@ def _finish(
     delay: float | None = None,
 ) -> bool:
     """Move a running call on, if this claim's fence still holds; a late write is recorded and changes nothing."""
-    is_end = changes["state"] != State.QUEUED
+    if changes["state"] != State.QUEUED:
+        changes = _ENDED | changes
+    attempt = Rows(Attempt, _ATTEMPT, [_attempt(claim, status, failure, delay)])
 
     def write() -> bool:
-        with transaction.atomic():
-            held = Call.objects.filter(pk=claim.id, state=State.RUNNING, fence=claim.fence)
-            if not held.update(**(_ENDED | changes if is_end else changes)):
-                _record_stale(claim, status)
-                return False
-            _record_attempt(claim, status, failure, delay)
-            trail.append(claim.chain, entry, trace_id=claim.trace_id)
-            bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
-            return True
+        chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
+        if not move(claim.id, claim.fence, changes, attempt, events):
+            _record_stale(claim, status)
+            return False
+        claim.chain.move_to(chain)
+        return True
 
-    return _insist(claim, write)
+    if not _insist(claim, write):
+        return False
+    with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
+        bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
+    return True
 
 
 def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
@@ -243,8 +249,8 @@ def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
     raise DatabaseError("unreachable")
 
 
-def _record_attempt(claim: Claim, status: str, failure: Failure | None, delay: float | None) -> None:
-    row = (
+def _attempt(claim: Claim, status: str, failure: Failure | None, delay: float | None) -> tuple[Any, ...]:
+    return (
         claim.id,
         claim.fence,
         claim.where,
@@ -255,7 +261,6 @@ def _record_attempt(claim: Claim, status: str, failure: Failure | None, delay: f
         failure.message if failure else "",
         delay,
     )
-    rows.insert(Attempt, _ATTEMPT, [row])
 
 
 _ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
@@ -263,9 +268,8 @@ _ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status",
 
 def _record_stale(claim: Claim, status: str) -> None:
     logger.warning("attempt %s of call %s came back after it was taken over", claim.fence, claim.id)
-    chain = trail.chain_of("call", str(claim.id))
     detail = {"attempt": claim.fence, "status": status, "where": claim.where}
-    trail.append(chain, Entry(event="call.stale_write", actor=_actor(claim), outcome="refused", detail=detail))
+    trail.record("call", str(claim.id), "call.stale_write", actor=_actor(claim), outcome="refused", detail=detail)
 
 
 def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:

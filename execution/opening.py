@@ -9,9 +9,9 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
-from audit import trail
+from audit import guarded, trail
 from audit.canonical import canonical
 from audit.trail import Chain, Entry
 from execution.claim import Claim, redactor_for, seal_what_runs
@@ -95,16 +95,13 @@ class _Row:
         self.is_open = state in (State.QUEUED, State.RUNNING)
 
     def write(self, last: Entry) -> Opened:
+        entries = [Entry(event="call.received", actor=f"agent:{self.request.caller.name}", detail=self._received())]
+        if self.decision is not None:
+            entries.append(Entry(event="call.decided", actor="system", detail=self._decided(self.decision)))
         chain = trail.new_chain("call", str(self.id))
-        with transaction.atomic():
-            if not self._insert():
-                return Opened(self.id, False, chain)
-            actor = f"agent:{self.request.caller.name}"
-            entries = [Entry(event="call.received", actor=actor, detail=self._received())]
-            if self.decision is not None:
-                entries.append(Entry(event="call.decided", actor="system", detail=self._decided(self.decision)))
-            trail.append(chain, *entries, last, trace_id=self.request.trace_id)
-        return Opened(self.id, True, chain)
+        chain, events = trail.linked(chain, *entries, last, trace_id=self.request.trace_id)
+        vendor = connection.vendor
+        return Opened(self.id, guarded.write(_insert_sql(vendor), self._values(vendor), events), chain)
 
     def _received(self) -> dict[str, object]:
         detail: dict[str, object] = {
@@ -125,13 +122,13 @@ class _Row:
     def _decided(decision: Decision) -> dict[str, object]:
         return {"effect": decision.effect.value, "rule": decision.rule, "reason": decision.reason}
 
-    def _insert(self) -> bool:
-        request, tool, vendor = self.request, self.tool, connection.vendor
+    def _values(self, vendor: str) -> list[Any]:
+        request, tool = self.request, self.tool
         is_running, patience = self.state == State.RUNNING, None
         if tool is not None and self.is_open:
             retry = tool.runtime.retry
             patience = QUEUE_PATIENCE + retry.max_attempts * (tool.runtime.timeout + retry.max_backoff)
-        values = [
+        return [
             self.id.hex if vendor == "sqlite" else self.id,
             request.caller.agent_id,
             self.call_id,
@@ -159,9 +156,6 @@ class _Row:
             _moment(vendor, 0.0 if is_running else None),
             _moment(vendor, None if self.is_open else 0.0),
         ]
-        with connection.cursor() as cursor:
-            cursor.execute(_insert_sql(vendor), values)
-            return bool(cursor.rowcount)
 
 
 def reused(call_id: str) -> Failure:

@@ -5,11 +5,12 @@ from typing import Any
 
 import orjson
 import pytest
-from django.db import OperationalError, connection
+from django.db import IntegrityError, connection
 from guardian.shortcuts import remove_perm
 
 from audit import trail
 from audit.models import Event
+from audit.rows import Rows
 from execution.errors import ErrorCode, Stage
 from execution.messages import CallContext
 from execution.models import Attempt, Call, State
@@ -198,11 +199,15 @@ def test_a_withdrawn_version_can_no_longer_be_called(
 
 
 def test_no_event_no_effect(call: MakeCall, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def broken(*args: Any, **kwargs: Any) -> None:
-        raise OperationalError("the audit table is away")
+    linked = trail.linked
 
-    monkeypatch.setattr(trail, "append", broken)
-    with pytest.raises(OperationalError):
+    def refused(*args: Any, **kwargs: Any) -> tuple[trail.Chain, Rows]:
+        """Events that the table does not take."""
+        chain, events = linked(*args, **kwargs)
+        return chain, events._replace(values=[(*row[:2], -1, *row[3:]) for row in events.values])
+
+    monkeypatch.setattr(trail, "linked", refused)
+    with pytest.raises(IntegrityError):
         call("RingInline", ledger=str(tmp_path / "ledger"))
     assert not (tmp_path / "ledger").exists()
     assert not Call.objects.exists()
