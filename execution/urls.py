@@ -5,7 +5,7 @@ from execution import views
 # A page named "subject-KIND" is what the audit app links to for subjects of that kind.
 urlpatterns = [
     path("calls/<uuid:id>/", views.timeline, name="subject-call"),
-    path("calls/<uuid:id>/story/", views.story, name="call-story"),
-    path("calls/<uuid:id>/cancel/", views.cancel, name="call-cancel"),
-    path("calls/<uuid:id>/settle/", views.settle, name="call-settle"),
+    path("calls/<uuid:id>/story/", views.story, name="story-of-call"),
+    path("calls/<uuid:id>/cancel/", views.cancel, name="cancel-call"),
+    path("calls/<uuid:id>/settle/", views.settle, name="settle-call"),
 ]

@@ -58,7 +58,7 @@ class EventSearch(SearchFilter):
 
 
 class StrictOrdering(OrderingFilter):
-    """Orders by the named fields, then by id; refuses other names."""
+    """Orders by the named fields, then by key; refuses other names."""
 
     def remove_invalid_fields(self, queryset: Any, fields: Any, view: Any, request: Request) -> list[str]:
         known = [name for name, _ in self.get_valid_fields(queryset, view, {"request": request})]
@@ -66,6 +66,6 @@ class StrictOrdering(OrderingFilter):
             if field.removeprefix("-") not in known:
                 told = f"Order by {', '.join(known)}, with a minus for descending."
                 raise ValidationError({"ordering": [told]})
-        if {"id", "-id"} & set(fields):
-            return list(fields)
-        return [*fields, "-id" if fields[-1].startswith("-") else "id"]
+        # Events are numbered as they are written, so their key orders them by time, and needs no sorting.
+        named = [field.replace("at", "pk") if field in ("at", "-at") else field for field in fields]
+        return [*named, "-pk" if fields[-1].startswith("-") else "pk"]

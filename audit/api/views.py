@@ -93,12 +93,13 @@ class StatusView(APIView):
     def get(self, request: Request) -> Response:
         _demand_auditor(request)
         last_seal = Seal.objects.order_by("-n").first()
+        events = Event.objects.count()
         told = {
-            "events": Event.objects.count(),
+            "events": events,
             "last_event_id": Event.objects.aggregate(last=Max("id"))["last"],
             "seals": Seal.objects.count(),
             "last_seal": last_seal,
-            "unsealed": Event.objects.filter(id__gt=last_seal.last_id if last_seal else 0).count(),
+            "unsealed": Event.objects.filter(id__gt=last_seal.last_id).count() if last_seal else events,
         }
         return Response(StatusSerializer(told).data)
 

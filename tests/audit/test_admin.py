@@ -15,6 +15,7 @@ from audit import trail
 from audit.admin.filters import names_of
 from audit.models import Event
 from audit.sealing import seal_new_events
+from tests.audit.signing import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -24,9 +25,7 @@ HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
 
 @pytest.fixture
 def admin() -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("root"))
-    return client
+    return signed_in(User.objects.create_superuser("root"))
 
 
 def rows(page: bytes) -> int:
@@ -122,8 +121,7 @@ def test_seals_say_whether_their_signature_holds(admin: Client, owner_sql: Any) 
 
 def test_staff_see_only_what_is_theirs_and_no_seals() -> None:
     trail.record("agent", "scout", "agent.created", actor="shell")
-    client = Client()
-    client.force_login(User.objects.create_user("clerk", is_staff=True))
+    client = signed_in(User.objects.create_user("clerk", is_staff=True))
     assert rows(client.get(EVENTS).content) == 0
     assert client.get(f"{EVENTS}{Event.objects.get().pk}/change/").status_code == 302
     assert b"".join(client.get(f"{EVENTS}export/jsonl/")) == b""

@@ -12,6 +12,7 @@ from audit import trail
 from audit.api.serializers import EventSerializer
 from audit.models import Event
 from audit.sealing import seal_new_events
+from tests.audit.signing import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -23,16 +24,12 @@ def auditor() -> Client:
     """A person who may see every event, and is nobody else."""
     person = User.objects.create_user("auditor")
     person.user_permissions.add(Permission.objects.get(codename="view_event"))
-    client = Client()
-    client.force_login(person)
-    return client
+    return signed_in(person)
 
 
 @pytest.fixture
 def stranger() -> Client:
-    client = Client()
-    client.force_login(User.objects.create_user("stranger"))
-    return client
+    return signed_in(User.objects.create_user("stranger"))
 
 
 def tell(event: str = "agent.created", subject: str = "scout", **more: Any) -> Event:
@@ -76,7 +73,8 @@ def test_a_list_has_the_newest_first_and_says_how_many_there_are(auditor: Client
     assert [row["event"] for row in answer["results"]] == ["e.4", "e.3"]
     assert found(auditor, page_size=2, page=2) == ["e.2", "e.1"]
     assert found(auditor, page_size=2, page=3) == ["e.0"]
-    assert found(auditor, ordering="id")[0] == "e.0"
+    assert found(auditor, ordering="id")[0] == found(auditor, ordering="at")[0] == "e.0"
+    assert found(auditor, ordering="-at")[0] == found(auditor, ordering="-event")[0] == "e.4"
 
 
 def test_late_pages_hold_what_comes_after_the_early_ones(auditor: Client) -> None:

@@ -12,6 +12,7 @@ from django.test import Client
 
 from audit import exports, trail
 from audit.models import Event
+from tests.audit.signing import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -20,9 +21,7 @@ HOSTILE = "\r\nfake \x1b[2Jline\u2028\u2029\u0085\u202egnp.exe"
 
 @pytest.fixture
 def admin() -> Client:
-    client = Client()
-    client.force_login(User.objects.create_superuser("root"))
-    return client
+    return signed_in(User.objects.create_superuser("root"))
 
 
 def lines(answer: Any) -> list[dict[str, Any]]:
