@@ -189,9 +189,8 @@ def _refuse_taken_names(manifest: Manifest, toolkit: Toolkit) -> None:
 def _replace_tools(version: ToolkitVersion, manifest: Manifest) -> None:
     """Writes the tools of a draft anew."""
     version.tools.all().delete()
-    known = {name: Capability.objects.get_or_create(name=name)[0] for name in _capabilities(manifest)}
-    for position, tool in enumerate(manifest.tools):
-        row = Tool.objects.create(
+    rows = Tool.objects.bulk_create(
+        Tool(
             version=version,
             position=position,
             name=tool.name,
@@ -208,7 +207,15 @@ def _replace_tools(version: ToolkitVersion, manifest: Manifest) -> None:
             auth=tool.auth,
             digest=manifest.tool_digest(tool),
         )
-        row.capabilities.set([known[name] for name in tool.capabilities])
+        for position, tool in enumerate(manifest.tools)
+    )
+    known = {name: Capability.objects.get_or_create(name=name)[0] for name in _capabilities(manifest)}
+    link = Tool.capabilities.through
+    link.objects.bulk_create(
+        link(tool=row, capability=known[name])
+        for row, tool in zip(rows, manifest.tools, strict=True)
+        for name in tool.capabilities
+    )
 
 
 def _capabilities(manifest: Manifest) -> list[str]:

@@ -119,14 +119,16 @@ def _settle_tools(draft: ToolkitVersion, manifest: Manifest) -> None:
     """Writes each tool's normal form and digest, the last change before the version is frozen."""
     rows = Tool.objects.filter(version=draft).order_by("position", "name")
     for row, tool in zip(rows, manifest.tools, strict=True):
-        Tool.objects.filter(pk=row.pk).update(
-            digest=manifest.tool_digest(tool),
-            non_inferrable=list(tool.non_inferrable),
-            annotations=tool.annotations,
-            requirements=tool.requirements,
-            runtime=tool.runtime,
-            auth=tool.auth,
-        )
+        settled = {
+            "digest": manifest.tool_digest(tool),
+            "non_inferrable": list(tool.non_inferrable),
+            "annotations": tool.annotations,
+            "requirements": tool.requirements,
+            "runtime": tool.runtime,
+            "auth": tool.auth,
+        }
+        if any(getattr(row, name) != value for name, value in settled.items()):
+            Tool.objects.filter(pk=row.pk).update(**settled)
 
 
 def _reviewer(draft: ToolkitVersion, manifest: Manifest, reviewed_by: User | None) -> User | None:

@@ -6,7 +6,7 @@ from typing import Any
 from audit.canonical import canonical
 from registry.schemaparts import find
 
-MAX_DEPTH = 32
+MAX_REFERENCES = 32  # one after the other
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
@@ -40,31 +40,38 @@ class Comparison:
 
     def __init__(self, old: Any, new: Any) -> None:
         self._old, self._new = old, new
+        # A pair of schemas is compared once, however many references lead to it. The pairs are kept so that no
+        # other object gets the identity of one of them.
+        self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._kept: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
 
     def narrowings(self) -> Iterator[Change]:
         """Every way in which the new schema accepts less than the old one."""
-        return self._compare(self._old, self._new, "", 0)
+        return self._compare(self._old, self._new, "")
 
-    def _compare(self, old: Any, new: Any, path: str, depth: int) -> Iterator[Change]:
+    def _compare(self, old: Any, new: Any, path: str) -> Iterator[Change]:
+        pair = (id(old), id(new))
+        if isinstance(old, dict) and isinstance(new, dict):
+            if pair in self._met:
+                return
+            self._met[pair] = (old, new)
         old, new = _resolved(self._old, old), _resolved(self._new, new)
         if new is False and old is not False:
             yield path, "is no longer accepted"
         if isinstance(new, bool) or old is False:
             return
         old = {} if old is True else old
-        if depth > MAX_DEPTH:  # a recursive schema was followed far enough
-            return
         yield from _types(old, new, path)
         yield from _values(old, new, path)
         yield from _bounds(old, new, path)
-        yield from self._members(old, new, path, depth)
-        yield from self._items(old, new, path, depth)
-        yield from self._choices(old, new, path, depth)
+        yield from self._members(old, new, path)
+        yield from self._items(old, new, path)
+        yield from self._choices(old, new, path)
         for keyword in _OPAQUE:
             if keyword in new and (keyword not in old or canonical(new[keyword]) != canonical(old[keyword])):
                 yield path, f"has another {keyword}" if keyword in old else f"has a new {keyword}"
 
-    def _members(self, old: dict[str, Any], new: dict[str, Any], path: str, depth: int) -> Iterator[Change]:
+    def _members(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         before, after = old.get("properties", {}), new.get("properties", {})
         for name in new.get("required", ()):
             if name not in old.get("required", ()):
@@ -72,37 +79,44 @@ class Comparison:
         rest = new.get("additionalProperties", True)
         for name, schema in before.items():
             if name in after:
-                yield from self._compare(schema, after[name], _join(path, name), depth + 1)
+                yield from self._compare(schema, after[name], _join(path, name))
             elif rest is False:
                 yield _join(path, name), "was removed"
             else:
-                yield from self._compare(schema, rest, _join(path, name), depth + 1)
+                yield from self._compare(schema, rest, _join(path, name))
         others = old.get("additionalProperties", True)
         if others is not False and rest is False:
             yield path, "no longer accepts other parameters"
         elif others is not False:
-            yield from self._compare(others, rest, _join(path, "*"), depth + 1)
+            yield from self._compare(others, rest, _join(path, "*"))
 
-    def _items(self, old: dict[str, Any], new: dict[str, Any], path: str, depth: int) -> Iterator[Change]:
+    def _items(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
         for index in range(max(len(before), len(after))):
             one = before[index] if index < len(before) else old.get("items", True)
             other = after[index] if index < len(after) else new.get("items", True)
-            yield from self._compare(one, other, f"{path}[{index}]", depth + 1)
+            yield from self._compare(one, other, f"{path}[{index}]")
         if "items" in new:
-            yield from self._compare(old.get("items", True), new["items"], f"{path}[]", depth + 1)
+            yield from self._compare(old.get("items", True), new["items"], f"{path}[]")
 
-    def _choices(self, old: dict[str, Any], new: dict[str, Any], path: str, depth: int) -> Iterator[Change]:
+    def _choices(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         """Each form that was accepted must still fit one of the new forms."""
         if "anyOf" not in new:
             return
         former = old.get("anyOf", [{name: value for name, value in old.items() if name != "anyOf"}])
         for option in former:
-            if not any(self._is_kept(option, other, depth) for other in new["anyOf"]):
+            if not any(self._is_kept(option, other) for other in new["anyOf"]):
                 yield path, "no longer accepts one of its forms"
 
-    def _is_kept(self, old: Any, new: Any, depth: int) -> bool:
-        return next(self._compare(old, new, "", depth + 1), None) is None
+    def _is_kept(self, old: Any, new: Any) -> bool:
+        """Whether one form accepts all that another did; a form that holds itself is taken to."""
+        pair = (id(old), id(new))
+        if pair not in self._kept:
+            self._kept[pair] = (True, old, new)
+            inner = Comparison(self._old, self._new)
+            inner._kept = self._kept
+            self._kept[pair] = (next(inner._compare(old, new, ""), None) is None, old, new)
+        return self._kept[pair][0]
 
 
 def _types(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
@@ -155,7 +169,7 @@ def _bounds(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Cha
 
 def _resolved(root: Any, schema: Any) -> Any:
     """Where a `$ref` leads; what stands beside it is kept."""
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_REFERENCES):
         if not isinstance(schema, dict) or "$ref" not in schema:
             break
         target = find(root, schema["$ref"][1:])

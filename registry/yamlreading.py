@@ -100,7 +100,7 @@ class _Builder:
                 raise YAMLError("uses a merge key; write the content out", line)
             if event.value in holder.value:
                 raise YAMLError(f"holds the key {event.value!r} twice", line)
-            holder.key = event.value
+            holder.key, holder.line = event.value, line
         else:
             self._place(event.value if event.style else _plain(event.value, line), line)
 
@@ -122,7 +122,7 @@ class _Builder:
             else:
                 path = f"{holder.path}.{holder.key}" if holder.path else holder.key
                 holder.value[holder.key] = value
-                holder.key = None
+                holder.key, line = None, holder.line  # a field stands where its name does
         self._lines[path] = line
         return path
 
