@@ -1,4 +1,4 @@
-"""Every failure under /api/ as one JSON shape: {code, message, details?, errors?}."""
+"""Every failure that a program sees outside the doors as one JSON shape: {code, message, details?, errors?}."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -86,23 +86,24 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """handler404: JSON below /api/, a page elsewhere."""
+    """handler404: a page for browsers, JSON for programs."""
     return _json(request, 404, "not_found", _NOT_FOUND) or defaults.page_not_found(request, exception)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """handler400: JSON below /api/, a page elsewhere."""
+    """handler400: a page for browsers, JSON for programs."""
     message = "The request could not be read."
     return _json(request, 400, "bad_request", message) or defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """handler500: JSON below /api/, a page elsewhere."""
+    """handler500: a page for browsers, JSON for programs."""
     return _json(request, 500, "internal", _INTERNAL) or defaults.server_error(request)
 
 
 def _json(request: HttpRequest, status_code: int, code: str, message: str) -> JsonResponse | None:
-    if not request.path_info.startswith("/api/"):
+    is_page = not request.path_info.startswith("/api/") and "text/html" in request.headers.get("Accept", "")
+    if is_page:
         return None
     return JsonResponse({"code": code, "message": message}, status=status_code)
 

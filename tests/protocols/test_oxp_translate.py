@@ -287,7 +287,6 @@ def test_r29_r43_a_tools_failure_is_200_with_an_error_and_no_value() -> None:
             "can_retry": True,
             "additional_prompt_content": "try 42",
             "retry_after_ms": 500,
-            "code": "execution_failed",
         },
     }
 

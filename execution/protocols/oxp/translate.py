@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from execution.errors import Failure, Stage
+from execution.errors import ErrorCode, Failure, Stage
 from execution.messages import CallOutcome, CallRequest
 from execution.protocols import shape
 from execution.protocols.dialect import Answer, Dialect, Refusal, seconds
@@ -85,7 +85,9 @@ def _result(outcome: CallOutcome, failure: Failure | None) -> dict[str, Any]:
 
 def tool_error(failure: Failure) -> dict[str, Any]:
     """The error object that a tool's failure becomes; what is empty is left out."""
-    error: dict[str, Any] = {"message": failure.message, "can_retry": failure.can_retry, "code": failure.code.wire}
+    error: dict[str, Any] = {"message": failure.message, "can_retry": failure.can_retry}
+    if failure.code is not ErrorCode.EXECUTION_FAILED:  # the tool's own word, unless it never got to say one
+        error["code"] = failure.code.wire
     if failure.developer_message:
         error["developer_message"] = failure.developer_message
     if failure.additional_prompt_content:
