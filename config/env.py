@@ -10,11 +10,19 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
+PRAGMAS = {
+    "journal_mode": "WAL",
+    "synchronous": "NORMAL",  # survives the death of any process; a power cut may cost the last moments, never the file
+    "mmap_size": 134_217_728,
+    "cache_size": -16_000,
+}
+# Milliseconds after which PostgreSQL gives up, so that no request hangs on another one's lock or on a lost client.
+LIMITS = {"statement_timeout": 30_000, "lock_timeout": 5_000, "idle_in_transaction_session_timeout": 60_000}
 
 
 def text(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
-    if value is None or value == "" and default is None:
+    if value is None or (value == "" and default is None):
         raise ImproperlyConfigured(f"{name} is not set; it must be given in the environment")
     return value
 
@@ -101,7 +109,7 @@ def database(url: str) -> dict[str, object]:
             "CONN_HEALTH_CHECKS": False,
             "OPTIONS": {
                 "connect_timeout": 3,
-                "options": "-c statement_timeout=30000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=60000",
+                "options": " ".join(f"-c {name}={value}" for name, value in LIMITS.items()),
                 **dict(parse_qsl(parts.query)),
             },
         }
@@ -118,6 +126,6 @@ def sqlite(path: Path) -> dict[str, object]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 5,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=134217728; PRAGMA cache_size=-16000;",
+            "init_command": "; ".join(f"PRAGMA {name}={value}" for name, value in PRAGMAS.items()),
         },
     }

@@ -1,6 +1,7 @@
-"""The keys that live outside the database: made at first start on one machine, given by the environment in production."""
+"""The keys that live outside the database: made at first start on one machine, given in production."""
 
 import base64
+import contextlib
 import json
 import os
 import secrets
@@ -63,9 +64,7 @@ def _write_once(path: Path, content: dict[str, object]) -> None:
             json.dump(content, file)
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with contextlib.suppress(FileExistsError):
             os.link(beside, path)
-        except FileExistsError:
-            pass
     finally:
         os.unlink(beside)

@@ -75,9 +75,8 @@ ANONYMOUS_USER_NAME = None  # guardian: nobody has permissions without logging i
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
-DATABASES = {
-    "default": env.database(url) if (url := env.text("DATABASE_URL", "")) else env.sqlite(PLACET_HOME / "placet.sqlite3")
-}
+_url = env.text("DATABASE_URL", "")
+DATABASES = {"default": env.database(_url) if _url else env.sqlite(PLACET_HOME / "placet.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 LANGUAGE_CODE = "en"
@@ -85,7 +84,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "static-collected"
+STATIC_ROOT: Path | None = BASE_DIR / "static-collected"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

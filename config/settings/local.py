@@ -5,7 +5,7 @@ import os
 if os.environ.get("PLACET_PRODUCTION", "") not in ("", "0"):
     from config.settings.production import *  # noqa: F403
 else:
-    from config import keys
+    from config import env, keys
     from config.settings.base import *  # noqa: F403
     from config.settings.base import PLACET_HOME, PLACET_HOST
 
@@ -17,4 +17,4 @@ else:
     PLACET_AUDIT_KEY = _keys.audit
     PLACET_SEAL_SEED = _keys.seal_seed
     PLACET_SEALING_KEYS = _keys.sealing
-    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", PLACET_HOST, *env.words("ALLOWED_HOSTS")]  # noqa: F405
+    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", PLACET_HOST, *env.words("ALLOWED_HOSTS")]

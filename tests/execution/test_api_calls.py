@@ -40,7 +40,7 @@ def person(user: User) -> APIClient:
 
 
 def post(client: APIClient, tool: str, key: str | None = None, wait: float | None = None, **arguments: Any) -> Any:
-    headers = {}
+    headers: dict[str, Any] = {}
     if key is not None:
         headers["HTTP_IDEMPOTENCY_KEY"] = key
     if wait is not None:
