@@ -157,6 +157,7 @@ class AgentAdmin(ReadOnly, PagesAdmin):
             "policy/agent.html",
             agent.name,
             agent=agent,
+            original=agent,
             keys=agent.credentials.order_by("-created_at"),
             now=timezone.now(),
             toolkits=permitted.order_by("name"),

@@ -88,7 +88,10 @@ class ReviewedVersionAdmin(VersionAdmin):
         version = self.publishable(request, object_id)
         if request.method == "POST":
             return self.done(request, version, lambda: reviews.publish(version, by=who(request)))
-        explanation = "From that moment on its tools can be called, and it never changes any more."
+        refusals = reviews.obstacles(version)
+        explanation = (
+            "It cannot be published yet:" if refusals else "Its tools can be called then, and it never changes."
+        )
         return self._step(
             request,
             version,
@@ -96,14 +99,14 @@ class ReviewedVersionAdmin(VersionAdmin):
             forms.Form(),
             "Publish",
             explanation=explanation,
-            obstacles=reviews.obstacles(version),
+            obstacles=refusals,
         )
 
     def _step(
         self, request: HttpRequest, version: ToolkitVersion, title: str, form: forms.Form, submit: str, **more: Any
     ) -> HttpResponse:
         comparison = against_predecessor(version) if version.is_draft else None
-        context = {"form": form, "submit": submit, "back": self.url_of(version), **more}
+        context = {"form": form, "button": submit, "back": self.url_of(version), "original": version, **more}
         if comparison is not None:
             context["verdict"] = self.told(comparison)
         return self.page(request, "registry/step.html", title, **context)

@@ -12,6 +12,28 @@ from unfold.widgets import (
 from registry.models import ToolkitVersion
 
 MAX_BYTES = 1_000_000
+EXAMPLE = """apiVersion: placet.dev/v1
+kind: Toolkit
+metadata:
+  name: Weather
+  version: 1.0.0
+  description: What the sky is doing.
+spec:
+  tools:
+    - name: Today
+      description: Tells today's weather in a city.
+      risk: low
+      capabilities: [network.read]
+      idempotency: read
+      input:
+        type: object
+        properties:
+          city: {type: string, description: The city's name.}
+        required: [city]
+      runtime:
+        type: http
+        endpoint: https://weather.example.com/today
+"""
 
 
 class ManifestForm(forms.Form):
@@ -21,7 +43,9 @@ class ManifestForm(forms.Form):
         required=False,
         strip=False,
         label="Manifest (YAML or JSON)",
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 28, "spellcheck": "false", "class": "placet-code"}),
+        widget=UnfoldAdminTextareaWidget(
+            attrs={"rows": 26, "spellcheck": "false", "class": "placet-code", "placeholder": EXAMPLE}
+        ),
     )
     file = forms.FileField(
         required=False, label="or a file", widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".yaml,.yml,.json"})

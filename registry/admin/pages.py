@@ -5,8 +5,10 @@ from functools import update_wrapper
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 
 LABELS = {
@@ -28,6 +30,7 @@ class PagesAdmin(ModelAdmin):
         """A template of ours with what the admin's frame needs around it."""
         request.current_app = self.admin_site.name
         frame = self.admin_site.each_context(request)
+        context.setdefault("content_title", title)
         return TemplateResponse(request, template, {**frame, "opts": self.opts, "title": title, **context})
 
     def step(self, name: str, view: Callable[..., HttpResponse]) -> URLPattern:
@@ -40,6 +43,11 @@ class PagesAdmin(ModelAdmin):
         route = f"<path:object_id>/{name}/"
         url_name = f"{self.opts.app_label}_{self.opts.model_name}_{name.replace('-', '_')}"
         return path(route, update_wrapper(wrapped, view), name=url_name)
+
+
+def label(word: str, text: str) -> SafeString:
+    """A word of LABELS as a coloured label."""
+    return render_to_string("unfold/helpers/label.html", {"type": LABELS[word], "text": text})
 
 
 def only(*methods: str) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:

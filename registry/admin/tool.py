@@ -61,7 +61,7 @@ class ToolAdmin(SeenToolkits, PagesAdmin):
         found = self.get_queryset(request).select_related("version__toolkit").prefetch_related("capabilities")
         tool: Tool = get_object_or_404(found, pk=number(object_id))
         is_open = access.may_read_manifest(request.user, tool.version.toolkit)
-        return self.page(request, "registry/tool.html", tool.tool_id, shown=shown(tool, is_open=is_open))
+        return self.page(request, "registry/tool.html", tool.tool_id, shown=shown(tool, is_open=is_open), original=tool)
 
     @display(description="Tool", ordering="name")
     def full_name(self, tool: Tool) -> str:
@@ -106,4 +106,8 @@ def shown(tool: Tool, *, is_open: bool) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_text, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

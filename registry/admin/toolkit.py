@@ -3,25 +3,20 @@
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
-from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from guardian.admin import GuardedModelAdminMixin
-from guardian.shortcuts import get_group_perms, get_user_perms
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import display
 
-from audit import trail
 from registry import access, toolkits
-from registry.actors import AGENT, actor, who
+from registry.actors import AGENT, who
 from registry.admin.guarded import ReadOnly, SeenToolkits
-from registry.admin.pages import LABELS, number
+from registry.admin.pages import label
+from registry.admin.permissions import ToolkitPermissions
 from registry.models import Toolkit, ToolkitVersion
 from registry.risk import RiskLevel
 
@@ -50,17 +45,17 @@ class VersionInline(ReadOnly, TabularInline):
         url = reverse("admin:registry_toolkitversion_change", args=[version.pk])
         return format_html('<a class="text-link font-semibold" href="{}">{}</a>', url, version.version)
 
-    @display(description="State", label=LABELS)
-    def state_label(self, version: ToolkitVersion) -> tuple[str, str]:
-        return version.state, version.get_state_display()
+    @display(description="State")
+    def state_label(self, version: ToolkitVersion) -> SafeString:
+        return label(version.state, version.get_state_display())
 
-    @display(description="Risk", label=LABELS)
-    def risk_label(self, version: ToolkitVersion) -> tuple[str, str]:
-        return RiskLevel(version.risk).word, RiskLevel(version.risk).label
+    @display(description="Risk")
+    def risk_label(self, version: ToolkitVersion) -> SafeString:
+        return label(RiskLevel(version.risk).word, RiskLevel(version.risk).label)
 
 
 @admin.register(Toolkit)
-class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):
+class ToolkitAdmin(SeenToolkits, ToolkitPermissions, ModelAdmin):
     """A toolkit's words and permissions; its versions have pages of their own."""
 
     list_display = ["name", "title", "latest", "owner", "created_at"]
@@ -111,48 +106,3 @@ class ToolkitAdmin(SeenToolkits, GuardedModelAdminMixin, ModelAdmin):
                 obj.name, by=who(request), title=obj.title, description=obj.description, owner=obj.owner
             )
             obj.pk, obj._state.adding = made.pk, False
-
-    # Object permissions
-
-    def obj_perms_manage_view(self, request: HttpRequest, object_pk: str) -> HttpResponse:
-        self._grantable(request, object_pk)
-        response: HttpResponse = super().obj_perms_manage_view(request, object_pk)  # type: ignore[no-untyped-call]
-        return response
-
-    def obj_perms_manage_user_view(self, request: HttpRequest, object_pk: str, user_id: str) -> HttpResponse:
-        toolkit = self._grantable(request, object_pk)
-        user = get_object_or_404(User, pk=number(user_id))
-        return self._told(request, toolkit, actor(user), lambda: set(get_user_perms(user, toolkit)), user_id)
-
-    def obj_perms_manage_group_view(self, request: HttpRequest, object_pk: str, group_id: str) -> HttpResponse:
-        toolkit = self._grantable(request, object_pk)
-        group = get_object_or_404(Group, pk=number(group_id))
-        return self._told(
-            request,
-            toolkit,
-            f"group:{group.name}",
-            lambda: set(get_group_perms(group, toolkit)),
-            group_id,
-            is_group=True,
-        )
-
-    def _grantable(self, request: HttpRequest, object_pk: str) -> Toolkit:
-        """Permissions on a toolkit are given by its owner and by superusers."""
-        toolkit: Toolkit = get_object_or_404(self.get_queryset(request), pk=number(object_pk))
-        if not (request.user.is_superuser or toolkit.owner_id == request.user.pk):
-            raise PermissionDenied("Only the owner of a toolkit gives permissions on it.")
-        return toolkit
-
-    @transaction.atomic
-    def _told(
-        self, request: HttpRequest, toolkit: Toolkit, whom: str, permissions: Any, pk: str, is_group: bool = False
-    ) -> HttpResponse:
-        """Guardian's page, and on the trail what it gave and took."""
-        before = permissions()
-        page = super().obj_perms_manage_group_view if is_group else super().obj_perms_manage_user_view
-        response: HttpResponse = page(request, str(toolkit.pk), pk)  # type: ignore[no-untyped-call]
-        after = permissions()
-        if before != after:
-            detail = {"whom": whom, "given": sorted(after - before), "taken": sorted(before - after)}
-            trail.record("toolkit", toolkit.name, "toolkit.permissions", actor=actor(who(request)), detail=detail)
-        return response

@@ -118,6 +118,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             "registry/version.html",
             str(version),
             version=version,
+            original=version,
             state_kind=LABELS[version.state],
             risk_kind=LABELS[risk.word],
             risk_text=f"{risk.label} risk",
@@ -156,7 +157,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             else:
                 messages.success(request, f"{done.name}: {_OUTCOMES[done.outcome]}")
                 return self.back_to(done.version)
-        context = {"form": form, "problems": problems, "submit": submit, "back": back}
+        context = {"form": form, "problems": problems, "button": submit, "back": back, "original": only}
         return self.page(request, "registry/manifest_form.html", title, **context)
 
     @only("GET", "HEAD")
@@ -169,7 +170,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
         before = predecessor(new) or others.first()
         form = CompareForm(others, request.GET if "to" in request.GET else None, initial={"to": before})
         old = form.cleaned_data["to"] if form.is_bound and form.is_valid() else None if form.is_bound else before
-        context: dict[str, Any] = {"form": form, "has_others": before is not None}
+        context: dict[str, Any] = {"form": form, "has_others": before is not None, "original": new}
         if old is not None:
             comparison = between(old, new)
             context |= {"verdict": self.told(comparison), "rows": comparison.rows(), "old": old, "new": new}
@@ -189,7 +190,8 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             "registry/step.html",
             f"Deprecate {version}",
             form=form,
-            submit="Deprecate",
+            button="Deprecate",
+            original=version,
             back=self.url_of(version),
             explanation="It can still be called, and every answer says that it is deprecated.",
         )
@@ -206,7 +208,8 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             "registry/step.html",
             f"Withdraw {version}",
             form=form,
-            submit="Withdraw for good",
+            button="Withdraw for good",
+            original=version,
             variant="danger",
             back=self.url_of(version),
             explanation="Nobody can call it from that moment on, and it never comes back. The reason is shown.",

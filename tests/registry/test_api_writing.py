@@ -27,8 +27,8 @@ def api(cast: Cast) -> APIClient:
     return cast.api("publisher")
 
 
-def send(client: APIClient, body: bytes | str, content_type: str = "application/json", query: str = "") -> Any:
-    data = body.encode() if isinstance(body, str) else body
+def send(client: APIClient, body: Any, content_type: str = "application/json", query: str = "") -> Any:
+    data: Any = body.encode() if isinstance(body, str) else body
     return client.generic("POST", f"/api/manifests/{query}", data, content_type=content_type)
 
 
