@@ -1,5 +1,6 @@
 """A version moves draft, published, deprecated, withdrawn; each move is checked, audited and final."""
 
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def last_event() -> tuple[str, str, str, dict[str, Any]]:
     event = Event.objects.latest("pk")
-    detail = event.detail if isinstance(event.detail, dict) else __import__("json").loads(event.detail)
-    return event.subject_id, event.event, event.actor, detail
+    return event.subject_id, event.event, event.actor, json.loads(event.detail)
 
 
 def test_publishing_freezes_a_draft_under_its_digest() -> None:
