@@ -3,14 +3,17 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from audit.evidence import Evidence, Link, evidence_of
 from audit.exports import detail_of
 from execution.models import Attempt, Call, State
 from execution.sentences import milliseconds, sentence, who
 
+SEALED_WITHIN = timedelta(seconds=30)
 TONES = {"ok": "good", "failed": "bad", "refused": "warn"}
 
 
@@ -70,6 +73,13 @@ class Timeline:
     def version(self) -> str:
         """Changes whenever the page would."""
         return f"{self.call.state}-{len(self.moments)}-{int(self.evidence.is_sealed)}-{len(self.faults)}"
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether there is more to come: the call goes on, or has just ended and waits for its seal."""
+        if self.call.is_open or self.call.finished_at is None:
+            return True
+        return not self.evidence.is_sealed and timezone.now() - self.call.finished_at < SEALED_WITHIN
 
     @property
     def duration(self) -> str:

@@ -62,9 +62,6 @@ class EventAdmin(ReadOnlyAdmin):
     ]
     readonly_fields = ["when", "what", "subject", "number", "by", "result", "trace", "told", "chained_to", "own_hash"]
 
-    class Media:
-        css = {"all": ["audit/evidence.css"]}
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[Event]:
         return access.visible_events(request.user).order_by("-id")
 

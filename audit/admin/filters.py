@@ -78,6 +78,10 @@ class SubjectFilter(TextFilter):
 class SpanFilter(RangeDateTimeFilter):
     """From a day, or a time of it, to another, in UTC; what cannot be read narrows nothing."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "time (UTC)"
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         start, end = self._moment("from", time.min), self._moment("to", time.max)
         if start is not None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.admin import ShowFacets
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
@@ -13,10 +14,14 @@ class ReadOnlyAdmin(ModelAdmin):
 
     paginator = LongListPaginator
     show_full_result_count = False
+    show_facets = ShowFacets.NEVER  # counting for every choice of a filter reads the whole table as often
     list_per_page = 50
     list_filter_submit = True
     actions: Any = None
     show_add_link = False
+
+    class Media:
+        css = {"all": ["audit/evidence.css"]}
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_active and request.user.is_staff)

@@ -24,9 +24,6 @@ class SealAdmin(ReadOnlyAdmin):
     fields = ["n", "when", "events", "count", "gaps", "root", "previous", "written", "signed", "key_id"]
     readonly_fields = ["when", "events", "root", "previous", "written", "signed"]
 
-    class Media:
-        css = {"all": ["audit/evidence.css"]}
-
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_staff and access.sees_everything(request.user))
 

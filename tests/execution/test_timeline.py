@@ -87,6 +87,7 @@ def tamper(statement: str, *parameters: Any) -> None:
 
 def test_the_story_is_told_from_request_to_result(root: Client, call: MakeCall, unsent: list[Any]) -> None:
     done = succeeded(call, value={"lines": 7})
+    assert seal_new_events() is not None
     told = page(root, done)
     places = [
         told.index(text)
@@ -115,8 +116,10 @@ def test_an_open_call_renews_itself_until_it_has_ended(root: Client, call: MakeC
     calls.succeed(claim_of(queued), RunResult(value=1))
     moved = root.get(story, {"seen": seen})
     assert moved.status_code == 200
-    assert b"hx-get" not in moved.content
     assert b"<html" not in moved.content
+    assert b"hx-get" in moved.content  # it has ended, and its seal is still to come
+    assert seal_new_events() is not None
+    assert b"hx-get" not in root.get(story, {"seen": seen}).content
     assert Client().get(story).headers["HX-Refresh"] == "true"
 
 
