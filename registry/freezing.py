@@ -74,7 +74,7 @@ def _guarded(table: str, condition: str) -> list[Trigger]:
     rows = {"INSERT": ("NEW",), "UPDATE": ("OLD", "NEW"), "DELETE": ("OLD",)}
     return [
         Refusal(
-            name=f"{table}_of_a_published_version_refuses_{event.lower()}",
+            name=f"{table}_once_published_refuses_{event.lower()}",
             table=table,
             event=event,
             when="(" + " OR ".join(condition.format(row=row) for row in rows[event]) + ")",

@@ -93,7 +93,10 @@ def in_folder(folder: Path) -> list[ManifestFile]:
 
 
 def _is_manifest(path: Path) -> bool:
-    return path.is_file() and path.suffix in {".yaml", ".yml", ".json"} and sources.is_manifest(path, path.read_bytes())
+    if path.suffix not in {".yaml", ".yml", ".json"} or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return sources.is_manifest(path, file.read(MAX_BYTES))
 
 
 def _collected(folder: Path) -> ManifestFile:

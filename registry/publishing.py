@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from audit import trail
 from registry.actors import actor, is_person
+from registry.concerns import concerns
 from registry.manifests import ManifestError, manifest_of
 from registry.manifestshape import Manifest, parse
 from registry.models import Source, Tool, ToolkitVersion
@@ -49,10 +50,12 @@ def request_review(version: ToolkitVersion, *, by: User | None) -> ToolkitVersio
     draft = _held(version)
     if not draft.is_draft:
         raise PublishingError(f"{draft} is {draft.state} already.")
-    _checked(draft)
-    if draft.review_requested_at is None:
+    manifest = _checked(draft)
+    if draft.review_requested_at is None or draft.digest != manifest.digest:
+        _settle_tools(draft, manifest)
+        draft.digest, draft.risk = manifest.digest, manifest.risk  # what the reviewer will have read
         draft.review_requested_at = timezone.now()
-        draft.save(update_fields=["review_requested_at"])
+        draft.save(update_fields=["digest", "risk", "review_requested_at"])
         trail.record(
             "version", str(draft), "version.review_requested", actor=_actor(by), detail={"digest": draft.digest}
         )
@@ -79,6 +82,16 @@ def withdraw(version: ToolkitVersion, *, by: User | None, reason: str) -> Toolki
         raise PublishingError("A withdrawal needs a reason.")
     facts = {"withdrawn_at": timezone.now(), "withdrawal_reason": reason.strip()}
     return _move(held, State.WITHDRAWN, by=by, facts=facts, detail={"reason": reason.strip()})
+
+
+def reasons_for_review(version: ToolkitVersion) -> list[str]:
+    """Why a second person has to look at this version before it is published; nothing if nobody has to."""
+    return _reasons(manifest_of(version))
+
+
+def _reasons(manifest: Manifest) -> list[str]:
+    reasons = [f"it holds a tool of {manifest.risk.word} risk"] if manifest.risk.needs_review else []
+    return reasons + [str(concern) for concern in concerns(manifest)]
 
 
 def _held(version: ToolkitVersion) -> ToolkitVersion:
@@ -134,10 +147,11 @@ def _settle_tools(draft: ToolkitVersion, manifest: Manifest) -> None:
 def _reviewer(draft: ToolkitVersion, manifest: Manifest, reviewed_by: User | None) -> User | None:
     reviewer = reviewed_by or draft.reviewed_by
     if reviewer is None:
-        if manifest.risk.needs_review:
-            word = manifest.risk.word
-            raise PublishingError(f"{draft} holds a tool of {word} risk: a second person has to review it first.")
+        if reasons := _reasons(manifest):
+            raise PublishingError(f"A second person has to review {draft} first: {'; '.join(reasons)}.")
         return None
+    if draft.digest != manifest.digest:
+        raise PublishingError(f"{draft} is no longer what was reviewed; it has to be reviewed again.")
     if reviewer == draft.edited_by:
         raise PublishingError(f"{reviewer} edited {draft} last and cannot review it; ask someone else.")
     if not is_person(reviewer) or not reviewer.is_active:

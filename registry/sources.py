@@ -21,7 +21,11 @@ MAX_BYTES = 5_000_000
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
-_MANIFEST = re.compile(rb"^[\s{\"']*apiVersion[\"']?\s*:\s*[\"']?placet\.dev/", re.MULTILINE)
+_MANIFEST = re.compile(
+    rb"""^apiVersion[ \t]*:[ \t]*["']?placet\.dev/|"apiVersion"\s{0,9}:\s{0,9}"placet\.dev/""", re.MULTILINE
+)
+_TOOLKIT = re.compile(rb"""^kind[ \t]*:[ \t]*["']?Toolkit\b|"kind"\s{0,9}:\s{0,9}"Toolkit\"""", re.MULTILINE)
+_HEAD = 64_000  # what tells a manifest from other data stands near its beginning
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -48,8 +52,10 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def is_manifest(path: Path, content: bytes) -> bool:
-    """Whether a file is a manifest, by its ending and its first field."""
-    return path.suffix in {".yaml", ".yml", ".json"} and _MANIFEST.search(content) is not None
+    """Whether a file is a toolkit's manifest, by its ending and its first fields."""
+    head = content[:_HEAD]
+    is_data = path.suffix in {".yaml", ".yml", ".json"}
+    return is_data and _MANIFEST.search(head) is not None and _TOOLKIT.search(head) is not None
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:

@@ -1,4 +1,7 @@
-"""Triggers for SQLite and PostgreSQL from one description: what the database itself refuses or does."""
+"""Triggers for SQLite and PostgreSQL from one description: what the database itself refuses or does.
+
+SQLite loses a table's triggers when Django rebuilds the table to alter it: such a migration installs them again.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

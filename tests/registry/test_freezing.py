@@ -54,6 +54,26 @@ def test_every_column_of_a_version_is_either_frozen_or_of_its_lifecycle() -> Non
     assert {field.column for field in ToolkitVersion._meta.concrete_fields} == {*_FROZEN_COLUMNS, *LIFECYCLE}
 
 
+def test_every_trigger_is_in_the_database() -> None:
+    from registry.freezing import TRIGGERS
+
+    tables = {
+        "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger'",
+        "postgresql": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'O'",
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(tables[connection.vendor])
+        present = {name for (name,) in cursor.fetchall()}
+    watched = """
+        registry_toolkit registry_toolkitversion registry_tool registry_tool_capabilities
+        guardian_userobjectpermission guardian_groupobjectpermission
+        auth_user auth_user_groups auth_group_permissions auth_user_user_permissions
+    """.split()
+    bumps = {f"{table}_{event}_is_a_new_revision" for table in watched for event in ("insert", "update", "delete")}
+    assert bumps <= present
+    assert {trigger.name for trigger in TRIGGERS} <= present
+
+
 def test_a_published_version_moves_only_forward(version: ToolkitVersion) -> None:
     rows = ToolkitVersion.objects.filter(pk=version.pk)
     refused(lambda: rows.update(state="draft"), "forward")

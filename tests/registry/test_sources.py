@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -36,14 +37,22 @@ def test_caches_hidden_files_and_manifests_are_left_out(folder: Path) -> None:
     (folder / ".env").write_text("SECRET=1")
     (folder / ".git").mkdir()
     (folder / "1.0.0.yaml").write_text("# the first\napiVersion: placet.dev/v1\nkind: Toolkit\n")
-    (folder / "2.0.0.json").write_text('{"apiVersion": "placet.dev/v1"}')
+    (folder / "2.0.0.json").write_text('{"kind": "Toolkit", "apiVersion": "placet.dev/v1"}')
     assert set(sources.files_of(folder)) == expected
     assert sources.digest_of(sources.files_of(folder)) == digest
 
 
 def test_other_data_files_belong_to_the_code(folder: Path) -> None:
     (folder / "cities.yaml").write_text("- Paris\n")
-    assert "cities.yaml" in sources.files_of(folder)
+    (folder / "policy.yaml").write_text("apiVersion: placet.dev/v1\nkind: Policy\n")
+    assert {"cities.yaml", "policy.yaml"} <= set(sources.files_of(folder))
+
+
+def test_looking_for_manifests_is_quick_in_files_full_of_blank_lines(folder: Path) -> None:
+    (folder / "blank.yaml").write_bytes(b" \n" * 1_000_000)
+    start = time.process_time()
+    sources.files_of(folder)
+    assert time.process_time() - start < 1
 
 
 def test_the_name_depends_on_names_and_contents_only(folder: Path) -> None:

@@ -11,8 +11,7 @@ from django.db import transaction
 from registry.compatibility import compare
 from registry.manifests import ImportResult, ManifestError, import_folder, import_manifest
 from registry.models import ToolkitVersion
-from registry.publishing import PublishingError, publish, request_review
-from registry.risk import RiskLevel
+from registry.publishing import PublishingError, publish, reasons_for_review, request_review
 
 
 class Command(BaseCommand):
@@ -62,9 +61,9 @@ def _finish(result: ImportResult, reviewer: User | None) -> str:
     version = result.version
     if not version.is_draft:
         return f"{result.outcome}, already {version.state}"
-    if RiskLevel(version.risk).needs_review and reviewer is None:
+    if reviewer is None and (reasons := reasons_for_review(version)):
         request_review(version, by=None)
-        return f"{result.outcome}, waits for a review: it holds a tool of {RiskLevel(version.risk).word} risk"
+        return f"{result.outcome}, waits for a review: {'; '.join(reasons)}"
     publish(version, by=None, reviewed_by=reviewer)
     return f"{result.outcome}, published" + (f", reviewed by {reviewer.username}" if reviewer else "")
 
