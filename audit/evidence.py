@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from audit.chain import ORIGIN, known_keys, row_hash
+from audit.merkle import root_of
 from audit.models import Event, Seal
 from audit.sealing import statement_of
 from audit.stream import moment
+
+MANY = 5_000  # events under one seal that are read again while a person waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,7 @@ class Evidence:
     """What the chain of one subject proves at this moment."""
 
     links: tuple[Link, ...]
+    broken_seals: tuple[int, ...] = ()
 
     @property
     def fault(self) -> str:
@@ -33,6 +37,8 @@ class Evidence:
         for link in self.links:
             if link.fault:
                 return f"event {link.event.seq}, {link.event.event}: {link.fault}"
+        for seal in self.broken_seals:
+            return f"seal {seal} is not signed by us, or no longer fits the events it was made over"
         return ""
 
     @property
@@ -47,13 +53,13 @@ class Evidence:
 def evidence_of(kind: str, id: str) -> Evidence:
     """Recomputes every hash of the subject's chain from the rows as they are."""
     events = list(Event.objects.filter(subject_kind=kind, subject_id=id).order_by("seq"))
-    seals = _seals_over(events)
+    seals = _Seals(events)
     keys, links = known_keys(), []
     expected, tail = 1, ORIGIN
     for event in events:
-        links.append(Link(event=event, fault=_fault(event, expected, tail, keys), seal=seals.get(event.pk)))
+        links.append(Link(event=event, fault=_fault(event, expected, tail, keys), seal=seals.over.get(event.pk)))
         expected, tail = event.seq + 1, bytes(event.hash)
-    return Evidence(links=tuple(links))
+    return Evidence(links=tuple(links), broken_seals=tuple(sorted(seals.broken)))
 
 
 def _fault(event: Event, expected: int, tail: bytes, keys: dict[str, bytes]) -> str:
@@ -81,23 +87,36 @@ def _fault(event: Event, expected: int, tail: bytes, keys: dict[str, bytes]) -> 
     return "" if own == bytes(event.hash) else "its hash does not fit what it says"
 
 
-def _seals_over(events: list[Event]) -> dict[int, int]:
-    """Event id to seal number; a seal counts if its signature holds and it did not say that the id was absent."""
-    newest = Seal.objects.order_by("-n").first()
-    covering, absent, found = newest, _absent(newest), {}
-    for id in sorted((event.pk for event in events), reverse=True):
-        if newest is None or id > newest.last_id:
-            continue
-        if covering is None or not covering.first_id <= id <= covering.last_id:
-            covering = Seal.objects.filter(first_id__lte=id, last_id__gte=id).order_by("-n").first()
-            absent = _absent(covering)
-        if covering is not None and not any(start <= id <= end for start, end in absent):
-            found[id] = covering.n
-    return found
+class _Seals:
+    """The seals over some events; asks the database once per seal, not once per event."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.over: dict[int, int] = {}  # event id to seal number
+        self.broken: set[int] = set()
+        newest = Seal.objects.order_by("-n").first()
+        covering, absent = None, []
+        for id in sorted((event.pk for event in events), reverse=True):
+            if newest is None or id > newest.last_id:
+                continue
+            if covering is None or not covering.first_id <= id <= covering.last_id:
+                covering = Seal.objects.filter(first_id__lte=id, last_id__gte=id).order_by("-n").first()
+                absent = self._checked(covering) if covering else []
+            if covering is not None and not any(start <= id <= end for start, end in absent):
+                self.over[id] = covering.n
+
+    def _checked(self, seal: Seal) -> list[tuple[int, int]]:
+        """The ids that the seal does not vouch for: those it knew to be absent, or all if it no longer holds."""
+        statement = statement_of(seal)
+        if statement.is_signed() and _fits(seal):
+            return statement.absent()
+        self.broken.add(seal.n)
+        return [(seal.first_id, seal.last_id)]
 
 
-def _absent(seal: Seal | None) -> list[tuple[int, int]]:
-    if seal is None:
-        return []
-    statement = statement_of(seal)
-    return statement.absent() if statement.is_signed() else [(seal.first_id, seal.last_id)]
+def _fits(seal: Seal) -> bool:
+    """Whether the events in the seal's range are still those it was made over; one over very many is not read here."""
+    if seal.count > MANY:
+        return True
+    sealed = Event.objects.filter(id__gte=seal.first_id, id__lte=seal.last_id).order_by("id")
+    found = sealed.values_list("id", "hash")[: MANY + 1]
+    return root_of((id, bytes(own)) for id, own in found) == bytes(seal.merkle_root)

@@ -131,6 +131,27 @@ def test_events_say_by_which_seal_they_are_held(root: Client, call: MakeCall, un
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM audit_event WHERE subject_kind = 'agent'",
+        "UPDATE audit_seal SET merkle_root = prev_seal_hash",
+        "UPDATE audit_seal SET count = count + 1",
+    ],
+)
+def test_a_seal_that_no_longer_fits_vouches_for_nothing(
+    root: Client, call: MakeCall, unsent: list[Any], change: str
+) -> None:
+    done = succeeded(call)
+    assert seal_new_events() is not None
+    assert timeline_of(done).faults == ()
+    tamper(change)
+    told = page(root, done)
+    assert "Not verified" in told
+    assert "Seal 1 is not signed by us, or no longer fits the events it was made over." in told
+    assert "Every event is sealed" not in told
+
+
+@pytest.mark.parametrize(
     ("change", "fault"),
     [
         ("UPDATE audit_event SET actor = 'system' WHERE event = 'call.received'", "Event 1, call.received: its hash"),
