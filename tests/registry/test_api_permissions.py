@@ -101,7 +101,7 @@ def state() -> dict[str, Any]:
         "reviews": Review.objects.count(),
         "agents": list(Agent.objects.order_by("pk").values("name", "is_active")),
         "keys": Credential.objects.count(),
-        "events": Event.objects.count(),
+        "events": Event.objects.exclude(subject_kind="user").count(),
     }
 
 
