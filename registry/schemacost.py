@@ -6,7 +6,7 @@ the schema is saved. For a value, the bags it visits are added up, and what woul
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,9 @@ class State:
     rest: "State | None" = None
 
 
+_FREE = State(cost=0.0, text_cost=0.0)  # where nothing judges
+
+
 class Cost:
     """The machine of one schema; TooComplex if it has no end."""
 
@@ -72,26 +75,21 @@ class Cost:
     def _exact(self, value: Any) -> float:
         """The cost of the places this value really has, or as much of it as breaks the budget."""
         total = 0.0
-        waiting: list[tuple[State | None, Any]] = [(self._start, value)]
+        waiting: list[tuple[State, Any]] = [] if self._start is None else [(self._start, value)]
         while waiting and total <= BUDGET:
             state, part = waiting.pop()
-            if state is None:
-                continue
             total += state.cost
             if isinstance(part, str):
                 total += state.text_cost * len(part)
-            elif isinstance(part, Mapping):
-                for name, child in part.items():
-                    below = state.names.get(name, state.other_name)
-                    total += state.cost + state.text_cost * len(name)  # the name itself may be matched
-                    if below is not None:
-                        total += below.text_cost * len(name)
-                        waiting.append((below, child))
-            elif isinstance(part, list):
-                head = len(state.prefix)
-                waiting.extend(zip(state.prefix, part, strict=False))
-                if state.rest is not None:
-                    waiting.extend((state.rest, child) for child in part[head:])
+            for below, name, child in _parts(state, part):
+                # The name of a member may be matched by the schema around it and by the one for it.
+                total += (state.cost if name else 0.0) + (state.text_cost + below.text_cost) * len(name)
+                if isinstance(child, dict | list | str):
+                    waiting.append((below, child))
+                else:
+                    total += below.cost
+                if total > BUDGET:
+                    break
         return total
 
     def _state(self, seeds: Counter[str]) -> State | None:
@@ -178,6 +176,18 @@ class Cost:
                 if keyword in schema:
                     seeds[f"{pointer}/{keyword}"] += count
         return seeds
+
+
+def _parts(state: State, value: Any) -> Iterator[tuple[State, str, Any]]:
+    """The parts of a value that something judges, each with its state and, in an object, its name."""
+    if isinstance(value, Mapping):
+        for name, child in value.items():
+            yield state.names.get(name, state.other_name) or _FREE, name, child
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            below = state.prefix[index] if index < len(state.prefix) else state.rest
+            if below is not None:
+                yield below, "", child
 
 
 def _own_cost(schema: dict[str, Any]) -> float:

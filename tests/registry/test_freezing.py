@@ -64,11 +64,18 @@ def test_every_trigger_is_in_the_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute(tables[connection.vendor])
         present = {name for (name,) in cursor.fetchall()}
-    watched = """
-        registry_toolkit registry_toolkitversion registry_tool registry_tool_capabilities
-        guardian_userobjectpermission guardian_groupobjectpermission
-        auth_user auth_user_groups auth_group_permissions auth_user_user_permissions
-    """.split()
+    watched = [
+        "registry_toolkit",
+        "registry_toolkitversion",
+        "registry_tool",
+        "registry_tool_capabilities",
+        "guardian_userobjectpermission",
+        "guardian_groupobjectpermission",
+        "auth_user",
+        "auth_user_groups",
+        "auth_group_permissions",
+        "auth_user_user_permissions",
+    ]
     bumps = {f"{table}_{event}_is_a_new_revision" for table in watched for event in ("insert", "update", "delete")}
     assert bumps <= present
     assert {trigger.name for trigger in TRIGGERS} <= present
