@@ -10,6 +10,7 @@ from policy import engine
 from policy.agents import NewAgent
 from policy.authentication import authenticate
 from policy.caller import Caller
+from policy.checks import CHECKS
 from policy.decision import Effect, Finding
 from policy.question import Question
 from registry.resolution import resolve
@@ -79,7 +80,7 @@ def test_a_check_that_fails_denies_and_tells_the_log_but_not_the_caller(
     def broken(question: Question) -> Finding:
         raise RuntimeError("internal detail")
 
-    monkeypatch.setattr(engine, "CHECKS", (broken, *engine.CHECKS))
+    monkeypatch.setattr(engine, "CHECKS", (broken, *CHECKS))
     decision = engine.decide(ask(caller, tool()))
     assert (decision.effect, decision.rule) == (Effect.DENY, "broken")
     assert "internal detail" not in str(decision.as_json())
