@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Func, Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import Exists, Func, OuterRef, Q, QuerySet, UUIDField
 from guardian.shortcuts import get_objects_for_user
 
 from execution.models import Call
@@ -39,8 +38,8 @@ def may_settle(user: Any, caller: Caller | None, call: Call) -> bool:
 
 def visible_events(user: Any, caller: Caller | None) -> Q:
     """The events of calls one may see, of oneself or one's agents, and of toolkits one may audit."""
-    calls = visible_calls(user, caller).order_by().values(subject=SubjectId("pk"))
-    seen = Q(subject_kind="call", subject_id__in=calls)
+    key = _SubjectKey(OuterRef("subject_kind"), OuterRef("subject_id"))
+    seen = Q(subject_kind="call") & Q(Exists(visible_calls(user, caller).order_by().filter(pk=key)))
     if caller is not None:
         return seen | Q(subject_kind="agent", subject_id=caller.name)
     toolkits = _audited(user)
@@ -58,15 +57,13 @@ def _audited(user: Any) -> QuerySet[Toolkit]:
     return found
 
 
-class SubjectId(Func):
-    """A call's id as events spell it; SQLite keeps UUIDs as hex without dashes."""
+class _SubjectKey(Func):
+    """The key of the call that an event of the outer query is about; nothing for events about other subjects."""
 
-    output_field = TextField()
+    output_field = UUIDField()
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **more: Any) -> Any:
-        return compiler.compile(Cast(self.source_expressions[0], TextField()))
-
-    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        id, params = compiler.compile(self.source_expressions[0])
-        parts = [f"substr({id}, {start}, {length})" for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
-        return " || '-' || ".join(parts), params
+        (kind, of_kind), (id, of_id) = (compiler.compile(expression) for expression in self.source_expressions)
+        # SQLite keeps UUIDs as hex without dashes. CASE also keeps PostgreSQL from casting the ids of other subjects.
+        key = f"replace({id}, '-', '')" if connection.vendor == "sqlite" else f"CAST({id} AS uuid)"
+        return f"CASE WHEN {kind} = 'call' THEN {key} END", (*of_kind, *of_id)

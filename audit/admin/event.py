@@ -15,6 +15,7 @@ from audit import access, exports, search
 from audit.admin.filters import ActorFilter, EventFilter, OutcomeFilter, SpanFilter, SubjectFilter, SubjectKindFilter
 from audit.admin.readonly import ReadOnlyAdmin
 from audit.models import Event
+from audit.paging import EventPaginator
 from audit.templatetags.visible import pretty
 from audit.visible import visible
 
@@ -45,6 +46,7 @@ class EventAdmin(ReadOnlyAdmin):
     search_fields = ["subject_id"]  # get_search_results looks everywhere
     search_help_text = "Words that must all occur in the event: subject, name, actor, outcome, trace id or detail"
     ordering = ["-id"]
+    paginator = EventPaginator
     list_before_template = "audit/export_buttons.html"
     fields = [
         "id",

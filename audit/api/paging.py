@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework.settings import api_settings
 
-from audit.paging import LongListPaginator
+from audit.paging import EventPaginator
 
 _Pages: Any = api_settings.DEFAULT_PAGINATION_CLASS
 
@@ -12,4 +12,4 @@ _Pages: Any = api_settings.DEFAULT_PAGINATION_CLASS
 class EventPages(_Pages):
     """{count, next, previous, results}."""
 
-    django_paginator_class = LongListPaginator
+    django_paginator_class = EventPaginator
