@@ -90,7 +90,7 @@ class ReviewedVersionAdmin(VersionAdmin):
             return self.done(request, version, lambda: reviews.publish(version, by=who(request)))
         refusals = reviews.obstacles(version)
         explanation = (
-            "It cannot be published yet:" if refusals else "Its tools can be called then, and it never changes."
+            "It cannot be published yet:" if refusals else "From then on its tools can be called, and it never changes."
         )
         return self._step(
             request,
