@@ -57,6 +57,7 @@ class EventViewSet(viewsets.ReadOnlyModelViewSet[Event]):
 
     @extend_schema(
         parameters=[FORM],
+        filters=True,
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )
     @action(detail=False, content_negotiation_class=AnyForm, more_parameters=("form",), pagination_class=None)
