@@ -4,9 +4,8 @@ PostgreSQL gets it as one statement, prepared once per connection: one round tri
 SQLite, where a round trip costs nothing, gets a plain transaction.
 """
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
@@ -19,31 +18,44 @@ from audit.rows import Rows
 def write(guard: str, parameters: Sequence[Any], *additions: Rows) -> bool:
     """Whether `guard`, an INSERT or an UPDATE, changed a row; if so the additions are there too, if not nothing is."""
     database = connections[DEFAULT_DB_ALIAS]
+    if database.in_atomic_block:
+        with transaction.atomic():  # a savepoint: a failure here must not spoil what its owner wrote
+            if database.vendor == "postgresql":
+                return _in_one_statement(database, guard, parameters, additions)
+            return _one_by_one(partial(_executed, database), guard, parameters, additions)
     if database.vendor == "postgresql":
-        # Inside someone's transaction a savepoint keeps a failure here from spoiling what they wrote.
-        with transaction.atomic() if database.in_atomic_block else nullcontext():
-            return _in_one_statement(database, guard, parameters, additions)
-    with transaction.atomic():
-        with database.cursor() as cursor:
-            cursor.execute(guard, parameters)
-            if not cursor.rowcount:
-                return False
-        for addition in additions:
-            rows.insert(*addition)
+        return _in_one_statement(database, guard, parameters, additions)
+    with database.brief_transaction() as run:  # type: ignore[attr-defined]  # our own backend's
+        return _one_by_one(run, guard, parameters, additions)
+
+
+def _one_by_one(
+    run: Callable[[str, Sequence[Any]], int], guard: str, parameters: Sequence[Any], additions: tuple[Rows, ...]
+) -> bool:
+    if not run(guard, parameters):
+        return False
+    for model, columns, values in additions:
+        run(rows.statement(model, columns, len(values)), rows.parameters(model, columns, values, "sqlite"))
     return True
+
+
+def _executed(database: BaseDatabaseWrapper, statement: str, parameters: Sequence[Any]) -> int:
+    with database.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return int(cursor.rowcount)
 
 
 def _in_one_statement(
     database: BaseDatabaseWrapper, guard: str, parameters: Sequence[Any], additions: tuple[Rows, ...]
 ) -> bool:
-    import psycopg
+    from psycopg import RawCursor
 
     shape = tuple((model, columns, len(values)) for model, columns, values in additions)
     everything = list(parameters)
     for addition in additions:
         everything += rows.parameters(*addition, database.vendor)
     database.ensure_connection()
-    with database.wrap_database_errors, psycopg.Cursor(database.connection) as cursor:
+    with database.wrap_database_errors, RawCursor(database.connection) as cursor:
         cursor.execute(_joined(guard, shape), everything)
         found = cursor.fetchone()
     return bool(found and found[0])
@@ -61,7 +73,13 @@ def _joined(guard: str, shape: tuple[tuple[type[models.Model], tuple[str, ...], 
             f"added_{number} AS (INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({names})"
             f" SELECT new.* FROM guard, (VALUES {', '.join([row] * count)}) AS new)"
         )
-    return f"WITH {', '.join(parts)} SELECT count(*) FROM guard"
+    return _numbered(f"WITH {', '.join(parts)} SELECT count(*) FROM guard")
+
+
+def _numbered(statement: str) -> str:
+    """With $1, $2, … in place of %s, so that the driver has nothing to rewrite at each execution."""
+    texts = statement.split("%s")
+    return "".join(f"{text}${number}" for number, text in enumerate(texts[:-1], 1)) + texts[-1]
 
 
 def _type_of(field: "models.Field[Any, Any]") -> str:

@@ -42,7 +42,7 @@ def insert(model: type[models.Model], columns: tuple[str, ...], rows: Sequence[t
     for start in range(0, len(rows), per_statement):
         chunk = rows[start : start + per_statement]
         with database.cursor() as cursor:
-            cursor.execute(_statement(model, columns, len(chunk), vendor), parameters(model, columns, chunk, vendor))
+            cursor.execute(statement(model, columns, len(chunk)), parameters(model, columns, chunk, vendor))
 
 
 def parameters(
@@ -63,7 +63,8 @@ def parameters(
 
 
 @lru_cache(maxsize=512)
-def _statement(model: type[models.Model], columns: tuple[str, ...], count: int, vendor: str) -> str:
+def statement(model: type[models.Model], columns: tuple[str, ...], count: int) -> str:
+    """One INSERT for so many rows."""
     quote = connection.ops.quote_name
     names = ", ".join(quote(field_of(model, column).column or column) for column in columns)
     row = "(" + ", ".join(["%s"] * len(columns)) + ")"

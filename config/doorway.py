@@ -1,33 +1,52 @@
-"""The doorway: programs come in by a shorter way than people, without sessions, cookies, forms and static files."""
+"""The doorway: programs come in by a shorter way than people.
 
-from collections.abc import Callable
+No sessions, cookies, forms or static files, and the view of a path is looked up once, not at each request.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler
-from django.http import HttpRequest, HttpResponseBase
+from django.core.handlers.wsgi import WSGIRequest
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
+from django.urls import resolve
 
-PATHS = frozenset({"/tools/call", "/tools", "/call", "/health"})
+PATHS = ("/tools/call", "/tools", "/call", "/health")
+MAX_HOSTS = 100
 
-
-class Doorway(WSGIHandler):
-    """Answers the doors' paths; what stays of the middleware is what protects programs too."""
-
-    def load_middleware(self, is_async: bool = False) -> None:
-        self._view_middleware: list[Callable[..., HttpResponseBase]] = []
-        self._template_response_middleware: list[Callable[..., HttpResponseBase]] = []
-        self._exception_middleware: list[Callable[..., HttpResponseBase]] = []
-        inner = convert_exception_to_response(self._get_response)
-        for layer in (_known_by_this_name, SecurityMiddleware):
-            inner = convert_exception_to_response(layer(inner))
-        self._middleware_chain = inner
+View = Callable[[HttpRequest], HttpResponse]
 
 
-def _known_by_this_name(inner: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Refuses hosts that are not ours, so that a web page cannot make a browser speak to us under a name of its own."""
+class Doorway:
+    """A WSGI application for the doors' paths; what stays of the middleware is what protects programs too."""
 
-    def answer(request: HttpRequest) -> HttpResponseBase:
-        request.get_host()
-        return inner(request)
+    def __init__(self, paths: Iterable[str] = PATHS) -> None:
+        self._views: dict[str, View] = {path: _protected(resolve(path).func) for path in paths}
 
-    return answer
+    def __contains__(self, path: str) -> bool:
+        return path in self._views
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> list[bytes]:
+        close_old_connections()
+        response = self._views[environ["PATH_INFO"]](WSGIRequest(environ))
+        start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
+        return [response.content]
+
+
+def _protected(view: View) -> View:
+    known_hosts: set[str] = set()
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        """Refuses hosts that are not ours, so that a web page cannot make a browser speak to us in its own name."""
+        host = request.META.get("HTTP_HOST", "")
+        if host not in known_hosts:
+            request.get_host()
+            if len(known_hosts) < MAX_HOSTS:
+                known_hosts.add(host)
+        return view(request)
+
+    inner: Any = SecurityMiddleware(convert_exception_to_response(answer))
+    outer: View = convert_exception_to_response(inner)
+    return outer

@@ -98,6 +98,7 @@ def database(url: str) -> dict[str, object]:
     """DATABASE_URL to Django's dictionary: postgres://… or sqlite:///path."""
     parts = urlsplit(url)
     if parts.scheme in {"postgres", "postgresql"}:
+        options = dict(parse_qsl(parts.query))
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": unquote(parts.path.lstrip("/")),
@@ -110,12 +111,22 @@ def database(url: str) -> dict[str, object]:
             "OPTIONS": {
                 "connect_timeout": 3,
                 "options": " ".join(f"-c {name}={value}" for name, value in LIMITS.items()),
-                **dict(parse_qsl(parts.query)),
+                **options,
+                "prepare_threshold": _threshold(options.get("prepare_threshold", "0")),
             },
         }
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
     raise ImproperlyConfigured(f"DATABASE_URL must begin with postgres:// or sqlite:///, not {parts.scheme}://")
+
+
+def _threshold(text: str) -> int | None:
+    """After how many executions a hot statement is prepared; `none` for poolers that share connections in between."""
+    if text == "none":
+        return None
+    if not text.isdecimal():
+        raise ImproperlyConfigured(f"prepare_threshold in DATABASE_URL must be a whole number or none, not {text!r}")
+    return int(text)
 
 
 def sqlite(path: Path) -> dict[str, object]:

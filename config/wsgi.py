@@ -9,7 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
 pages = get_wsgi_application()
 
-from config.doorway import PATHS, Doorway  # noqa: E402  (only once Django is set up)
+from config.doorway import Doorway  # noqa: E402  (only once Django is set up)
 from execution import watchman  # noqa: E402
 
 doors = Doorway()
@@ -17,7 +17,7 @@ doors = Doorway()
 
 def application(environ: dict[str, Any], start_response: Any) -> Any:
     """The doors for programs, the pages for people."""
-    return (doors if environ["PATH_INFO"] in PATHS else pages)(environ, start_response)
+    return (doors if environ["PATH_INFO"] in doors else pages)(environ, start_response)
 
 
 watchman.start()

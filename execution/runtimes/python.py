@@ -1,6 +1,8 @@
 """The python runtime: a function in a process of its own, without our keys or our database."""
 
+import os
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from execution.errors import CallError, ErrorCode
@@ -18,10 +20,20 @@ class PythonRuntime:
     def _pool(self) -> HostPool:
         return HostPool()
 
+    def __init__(self) -> None:
+        self._folders: dict[str, Path] = {}
+
+    def _folder(self, digest: str) -> Path:
+        """Where the source lies; looked for again only if someone took it away."""
+        folder = self._folders.get(digest)
+        if folder is None or not os.path.isdir(folder):
+            folder = self._folders[digest] = sources.unpack(digest)
+        return folder
+
     def run(self, invocation: Invocation) -> RunResult:
         options = invocation.tool.runtime.options
         try:
-            folder = sources.unpack(options["source"])
+            folder = self._folder(options["source"])
         except sources.SourceError as error:
             raise CallError(
                 ErrorCode.RUNTIME_INVALID, "The tool's code cannot be used", developer_message=str(error), is_sent=False
