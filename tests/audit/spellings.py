@@ -7,6 +7,18 @@ import shlex
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
+SECRETS = {
+    "plain": "correct-horse-battery-staple",
+    "awkward": "p'a\"ß w%41\\z&1<+/=x9",
+    "emoji": "schlüssel😀🔑geheim",
+    "digits": "8837261905",
+    "eight": "aB3$xY7!",
+    "lines": "first line\nsecond line\n",
+    "padded": "ends with percent%",
+    "quotes": "'\"'\"'\"'\"",
+}
+B = "A1b2C3d4E5f6G7h8I9j0"
+
 
 def spellings(secret: str) -> Iterator[tuple[str, str]]:
     """Names and texts; every text holds the whole secret."""
