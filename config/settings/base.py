@@ -158,6 +158,7 @@ CELERY_TASK_DEFAULT_QUEUE = "placet"
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1}
 if CELERY_BROKER_URL.startswith("filesystem:"):
+    CELERY_BROKER_TRANSPORT = "config.broker:Transport"
     _queue = PLACET_HOME / "broker"
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": str(_queue / "messages"),
