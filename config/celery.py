@@ -1,10 +1,11 @@
 """The worker's entry point: queues and timetable."""
 
+import gc
 import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import setup_logging, task_prerun, worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
@@ -15,6 +16,27 @@ app.conf.beat_schedule = {
     "sweep": {"task": "execution.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
     "seal": {"task": "execution.seal", "schedule": 5.0, "options": {"expires": 5.0}},
 }
+# Celery closes the database after each task; connecting anew costs more than most tasks (see _drop_broken_connections).
+app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
+
+
+@worker_init.connect
+def _load_before_forking(**_: Any) -> None:
+    """What every child needs is loaded once, before they are forked, and shared by all of them."""
+    from audit import sealing  # noqa: F401
+    from execution import sweeping  # noqa: F401
+    from execution.pipeline import perform  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+@task_prerun.connect
+def _drop_broken_connections(**_: Any) -> None:
+    """As Django does for a request: a connection that failed is not used again."""
+    from django.db import close_old_connections
+
+    close_old_connections()
 
 
 @setup_logging.connect

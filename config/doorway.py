@@ -4,7 +4,7 @@ No sessions, cookies, forms or static files, and the view of a path is looked up
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest
@@ -47,6 +47,5 @@ def _protected(view: View) -> View:
                 known_hosts.add(host)
         return view(request)
 
-    inner: Any = SecurityMiddleware(convert_exception_to_response(answer))
-    outer: View = convert_exception_to_response(inner)
-    return outer
+    secured: Any = SecurityMiddleware(convert_exception_to_response(answer))
+    return cast(View, convert_exception_to_response(secured))
