@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from django.db import connection, migrations
+from django.db import InterfaceError, OperationalError, connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from registry.triggers import EVENTS, Reaction, Trigger, differs, install
@@ -44,6 +44,17 @@ def current() -> int:
 
 
 def _read() -> int:
+    """What every request reads first, so here a connection that a restarted server has forgotten is made anew."""
+    try:
+        return _number()
+    except (OperationalError, InterfaceError):
+        if connection.in_atomic_block:
+            raise
+        connection.close()
+        return _number()
+
+
+def _number() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_READ)
         row = cursor.fetchone()
