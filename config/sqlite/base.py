@@ -13,7 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from django.db import OperationalError
 from django.db.backends.sqlite3 import base
+
+PATIENCE = 5.0  # seconds, as SQLite's own where the settings name none
 
 _gates: dict[str, "Gate"] = {}
 _gates_lock = threading.Lock()
@@ -27,8 +30,10 @@ class Gate:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._pid = os.getpid()
 
-    def enter(self) -> None:
-        self._threads.acquire()
+    def enter(self, patience: float) -> None:
+        """Waits its turn, but not for every writer before it to lose its own patience with a database that is held."""
+        if not self._threads.acquire(timeout=patience):
+            raise OperationalError("database is locked")
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def leave(self) -> None:
@@ -95,7 +100,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._leave()
 
     def _start_transaction_under_autocommit(self) -> None:
+<<<<<<< Updated upstream
         self._enter()
+=======
+        if self._held is None:
+            gate = self._gate
+            if gate is None or gate._pid != os.getpid():
+                gate = self._gate = gate_for(str(self.settings_dict["NAME"]))
+            if gate is not None:
+                gate.enter(self.settings_dict["OPTIONS"].get("timeout", PATIENCE))
+                self._held = gate
+>>>>>>> Stashed changes
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
         except BaseException:
