@@ -1,0 +1,244 @@
+"""Laboratory: the whole product at work with the toolkit of misbehaving tools, an agent at its doors, and a witness."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.stories.product import ROOT, Product, processes_in, wait_until
+from tests.stories.restartable import is_running
+
+LAB = ROOT / "tests" / "toolkits" / "lab"
+LEASE = 2.0
+SWEEP = 5.0  # seconds between two rounds of a sweeper
+OPEN = ("queued", "running", "awaiting_approval", "waiting_callback")
+
+PREPARE = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("import_toolkit", sys.argv[1], publish=True, reviewer="admin", verbosity=0, stdout=sys.stderr)
+call_command("create_agent", "tester", call=["Lab"], json=True)
+"""
+PUBLISH = """
+import django; django.setup()
+from config.celery import app
+with app.connection_for_write() as connection, connection.channel() as channel:
+    producer = app.amqp.Producer(channel)
+    for _ in range(int(sys.argv[2])):
+        app.send_task("execution.perform_call", args=[sys.argv[1]], producer=producer)
+"""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a door."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def code(self) -> str:
+        return str(self.body.get("code", ""))
+
+
+class Laboratory:
+    """A product with its database and broker, as its callers and its operator see it."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.environment = {"PLACET_LEASE": str(LEASE), **environment}
+        self.database_url = environment.get("DATABASE_URL", "")
+        self.product = Product(self.home, environment=self.environment).ready()
+        self.key = json.loads(self.script(PREPARE, str(LAB)))["key"]
+
+    # What a caller does
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, timeout: float = 60, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.product.port, timeout=timeout)
+        try:
+            content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+            given = {"OXP-API-Key": self.key, "Content-Type": "application/json"}
+            connection.request(method, path, content, given | dict(headers or {}))
+            response = connection.getresponse()
+            told = response.read()
+            return Reply(response.status, json.loads(told) if told else None, dict(response.getheaders()))
+        finally:
+            connection.close()
+
+    def oxp(self, tool: str, *, call_id: str | None = None, timeout: float = 60, **arguments: Any) -> Reply:
+        """POST /tools/call: holds until the call ends."""
+        asked = {"tool_id": f"Lab.{tool}", "input": arguments} | ({"call_id": call_id} if call_id else {})
+        return self.send("POST", "/tools/call", {"request": asked}, timeout=timeout)
+
+    def post(self, tool: str, *, wait: float = 0, key: str = "", **arguments: Any) -> Any:
+        """POST /api/calls/: the call's own representation, at once unless `wait` says otherwise."""
+        headers = {"Prefer": f"wait={wait}"} | ({"Idempotency-Key": key} if key else {})
+        reply = self.send("POST", "/api/calls/", {"tool_id": f"Lab.{tool}", "input": arguments}, headers=headers)
+        assert reply.status in (200, 202), reply
+        return reply.body
+
+    def get(self, id: str, *, wait: float = 0) -> Any:
+        reply = self.send("GET", f"/api/calls/{id}/" + (f"?wait={wait}" if wait else ""))
+        assert reply.status == 200, reply
+        return reply.body
+
+    def is_healthy(self) -> bool:
+        return self.health() == 200
+
+    def health(self) -> int | None:
+        try:
+            return self.send("GET", "/health", timeout=10).status
+        except (OSError, http.client.HTTPException):
+            return None
+
+    def until(self, id: str, *states: str, seconds: float = 30) -> Any:
+        """The call, once it is in one of these states."""
+        deadline = time.monotonic() + seconds
+        while (call := self.get(id))["state"] not in states:
+            assert time.monotonic() < deadline, f"{call['state']} instead of {states} after {seconds} s"
+            time.sleep(0.05)
+        return call
+
+    def ended(self, id: str, *, seconds: float = 30) -> Any:
+        deadline = time.monotonic() + seconds
+        while (call := self.get(id, wait=1))["state"] in OPEN:
+            assert time.monotonic() < deadline, f"still {call['state']} after {seconds} s"
+        return call
+
+    # What the witness saw
+
+    def ledger(self, name: str = "") -> Path:
+        return self.folder / (name or f"ledger-{uuid.uuid4().hex}")
+
+    # What an operator does
+
+    def script(self, code: str, *arguments: str) -> str:
+        """A program beside the product, with its settings."""
+        command = [sys.executable, "-c", f"import sys\n{code}", *arguments]
+        return self._run(command)
+
+    def verify_audit(self) -> None:
+        """Every chain and seal holds."""
+        told = json.loads(self._run([sys.executable, "manage.py", "verify_audit", "--json"]))
+        assert told["ok"], told
+
+    def _run(self, command: Sequence[str]) -> str:
+        own = {"PLACET_HOME": str(self.home), "DJANGO_SETTINGS_MODULE": "config.settings.local"}
+        environment = os.environ | self.environment | own
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    # Processes
+
+    def processes(self, program: str) -> dict[int, int]:
+        """The living processes of the web or the worker, each with its parent."""
+        found = {}
+        for pid, command in self.product.processes().items():
+            if program in command and is_running(pid):
+                found[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return found
+
+    def leader(self, program: str) -> int:
+        """The one that the supervisor started; waits while there is none."""
+        found: list[int] = []
+
+        def look() -> bool:
+            found[:] = [pid for pid, parent in self.processes(program).items() if parent == self.product.process.pid]
+            return bool(found)
+
+        assert wait_until(look), self.product.output
+        return found[0]
+
+    def kill(self, program: str) -> None:
+        """kill -9 of a whole program, its leader first."""
+        leader = self.leader(program)
+        for pid in [leader, *(other for other in self.processes(program) if other != leader)]:
+            send_signal(pid, signal.SIGKILL)
+
+    @contextmanager
+    def frozen_workers(self) -> Iterator[None]:
+        """While inside, nobody takes a message."""
+        workers = list(self.processes("celery"))
+        for pid in workers:
+            send_signal(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in workers:
+                send_signal(pid, signal.SIGCONT)
+
+    def runner_of(self, id: str) -> int:
+        """The worker's process that runs a call."""
+        where = self.query(
+            "SELECT detail FROM audit_event WHERE subject_id = %s AND event = 'call.started' ORDER BY seq DESC", [id]
+        )
+        return int(json.loads(where[0][0])["where"].rpartition(":")[2])
+
+    # What the database says
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        if self.database_url:
+            with psycopg.connect(self.database_url, autocommit=True) as connection:
+                cursor = connection.execute(sql, values)
+                return cursor.fetchall() if cursor.description else []
+        with closing(sqlite3.connect(self.home / "placet.sqlite3", timeout=20, isolation_level=None)) as file:
+            return file.execute(sql.replace("%s", "?"), values).fetchall()
+
+    def events(self, id: str) -> list[str]:
+        rows = self.query(
+            "SELECT event FROM audit_event WHERE subject_kind = 'call' AND subject_id = %s ORDER BY seq", [id]
+        )
+        return [row[0] for row in rows]
+
+    def close(self) -> None:
+        code = self.product.finish()
+        left = self.product.processes()
+        assert (code, left) == (0, {}), self.product.output[-4000:]
+
+
+def at_work(folder: Path, environment: Mapping[str, str]) -> Iterator[Laboratory]:
+    """A laboratory; when its stories are told, its whole trail must hold and nothing may be left running."""
+    try:
+        laboratory = Laboratory(folder, environment)
+        yield laboratory
+        laboratory.verify_audit()
+        laboratory.close()
+    finally:
+        for pid in processes_in(folder / "home"):
+            send_signal(pid, signal.SIGKILL)
+
+
+def lines(ledger: Path) -> int:
+    return len(ledger.read_text().splitlines()) if ledger.exists() else 0
+
+
+def send_signal(pid: int, number: int) -> None:
+    if is_running(pid):
+        os.kill(pid, number)
+
+
+def together(number: int, *tasks: Any) -> list[Any]:
+    """Every task at once, in so many threads; their results in order."""
+    with ThreadPoolExecutor(number) as threads:
+        futures: Iterable[Future[Any]] = [threads.submit(task) for task in tasks]
+        return [future.result() for future in futures]
