@@ -5,16 +5,10 @@ import os
 from typing import Any
 
 from celery import Celery
-<<<<<<< Updated upstream
 from celery.signals import setup_logging, task_prerun, worker_init
-=======
-from celery.signals import setup_logging
-from kombu.transport import TRANSPORT_ALIASES
->>>>>>> Stashed changes
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
-TRANSPORT_ALIASES["filesystem"] = "config.mailbox:Transport"
 app = Celery("placet")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["execution"])

@@ -100,17 +100,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self._leave()
 
     def _start_transaction_under_autocommit(self) -> None:
-<<<<<<< Updated upstream
         self._enter()
-=======
-        if self._held is None:
-            gate = self._gate
-            if gate is None or gate._pid != os.getpid():
-                gate = self._gate = gate_for(str(self.settings_dict["NAME"]))
-            if gate is not None:
-                gate.enter(self.settings_dict["OPTIONS"].get("timeout", PATIENCE))
-                self._held = gate
->>>>>>> Stashed changes
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]  # the stubs leave it out
         except BaseException:
@@ -124,7 +114,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if gate is None or gate._pid != os.getpid():
             gate = self._gate = gate_for(str(self.settings_dict["NAME"]))
         if gate is not None:
-            gate.enter()
+            gate.enter(self.settings_dict["OPTIONS"].get("timeout", PATIENCE))
             self._held = gate
 
     def _leave(self) -> None:
