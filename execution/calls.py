@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,7 @@ from audit import rows, trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.rows import Rows
-from audit.trail import Entry
+from audit.trail import Chain, Entry
 from execution import bell
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.clock import Later
@@ -34,6 +35,7 @@ from registry.toolspec import ToolSpec
 logger = logging.getLogger(__name__)
 
 MAX_TEXT = 4_000
+_PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 _ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
 
@@ -155,14 +157,22 @@ def retry(claim: Claim, failure: Failure, delay: float) -> bool:
 def cancel(call: Call, *, actor: str) -> Call:
     """Before a claim: it never runs. After it: a request, and the outcome is what the runtime reports."""
     failure = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
-    if _end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}):
-        return Call.objects.get(pk=call.pk)
-    with transaction.atomic():
-        if Call.objects.filter(pk=call.pk, state=State.RUNNING, cancel_requested=False).update(cancel_requested=True):
-            chain = trail.chain_of("call", str(call.pk), is_locked=True)
-            trail.append(chain, Entry(event="call.cancel_requested", actor=actor), trace_id=call.trace_id)
-            bell.ring(f"cancel:{call.pk}")
+    cancellable = Call.objects.filter(pk=call.pk, state__in=(State.QUEUED, State.RUNNING), cancel_requested=False)
+    while not (_end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}) or _ask_to_stop(call, actor)):
+        if not cancellable.exists():  # it ended, or was asked before; else it moved between our two looks
+            break
     return Call.objects.get(pk=call.pk)
+
+
+def _ask_to_stop(call: Call, actor: str) -> bool:
+    with transaction.atomic():
+        running = Call.objects.filter(pk=call.pk, state=State.RUNNING, cancel_requested=False)
+        if not running.update(cancel_requested=True):
+            return False
+        chain = trail.chain_of("call", str(call.pk), is_locked=True)
+        trail.append(chain, Entry(event="call.cancel_requested", actor=actor), trace_id=call.trace_id)
+        bell.ring(f"cancel:{call.pk}")
+    return True
 
 
 def requeue_lost(call: Call) -> bool:
@@ -216,8 +226,7 @@ def _finish(
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
         if not move(claim.id, claim.fence, changes, attempt, events):
-            _record_stale(claim, status)
-            return False
+            return _was_written_before(claim, status)
         claim.chain.move_to(chain)
         return True
 
@@ -230,23 +239,23 @@ def _finish(
 
 def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
     """The tool has run: a broken connection or a neighbour's event on the chain must not lose what it returned."""
-    for is_last in (False, False, True):
-        seq, hash = claim.chain.seq, claim.chain.hash
+    for pause in _PAUSES:
         try:
             return write()
         except IntegrityError:
-            if is_last:
+            claim.chain.move_to(_tail(claim))
+        except (OperationalError, InterfaceError) as error:
+            if connection.in_atomic_block:
                 raise
-            with transaction.atomic():
-                fresh = trail.chain_of("call", str(claim.id))
-            claim.chain.seq, claim.chain.hash = fresh.seq, fresh.hash
-        except (OperationalError, InterfaceError):
-            if is_last or connection.in_atomic_block:
-                raise
-            logger.warning("writing the end of call %s again on a new connection", claim.id)
-            claim.chain.seq, claim.chain.hash = seq, hash
+            logger.warning("the end of call %s cannot be written yet: %s", claim.id, type(error).__name__)
             connection.close()
-    raise DatabaseError("unreachable")
+            time.sleep(pause)
+    return write()
+
+
+def _tail(claim: Claim) -> Chain:
+    with transaction.atomic():
+        return trail.chain_of("call", str(claim.id), is_locked=True)
 
 
 def _attempt(claim: Claim, status: str, failure: Failure | None, delay: float | None) -> tuple[Any, ...]:
@@ -266,10 +275,18 @@ def _attempt(claim: Claim, status: str, failure: Failure | None, delay: float | 
 _ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
 
 
-def _record_stale(claim: Claim, status: str) -> None:
-    logger.warning("attempt %s of call %s came back after it was taken over", claim.fence, claim.id)
-    detail = {"attempt": claim.fence, "status": status, "where": claim.where}
-    trail.record("call", str(claim.id), "call.stale_write", actor=_actor(claim), outcome="refused", detail=detail)
+def _was_written_before(claim: Claim, status: str) -> bool:
+    """Whether a try of ours whose answer was lost had come through; if not, we came too late, which is recorded."""
+    written = Attempt.objects.filter(call_id=claim.id, number=claim.fence, where=claim.where, status=status)
+    with transaction.atomic():
+        Call.objects.select_for_update().get(pk=claim.id)  # whoever moves the call writes on its chain
+        if written.exists():
+            return True
+        logger.warning("attempt %s of call %s came back after it was taken over", claim.fence, claim.id)
+        detail = {"attempt": claim.fence, "status": status, "where": claim.where}
+        entry = Entry(event="call.stale_write", actor=_actor(claim), outcome="refused", detail=detail)
+        trail.append(trail.chain_of("call", str(claim.id), is_locked=True), entry, trace_id=claim.trace_id)
+    return False
 
 
 def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:

@@ -6,7 +6,6 @@ import time
 from uuid import UUID
 
 from django.conf import settings
-from kombu.exceptions import OperationalError
 
 from execution import bell, calls
 from execution.messages import CallOutcome
@@ -24,18 +23,20 @@ _waiting_lock = threading.Lock()
 _broker_away_until = 0.0
 
 
-def send(call: UUID, *, delay: float = 0.0) -> None:
-    """Wake a worker. The row is the truth: a message that is lost is sent again by the sweeper."""
+def send(call: UUID, *, delay: float = 0.0) -> bool:
+    """Wake a worker, if the broker is there. The row is the truth: what is not sent now, the sweeper sends later."""
     global _broker_away_until
     from execution.tasks import perform_call
 
     if time.monotonic() < _broker_away_until:
-        return
+        return False
     try:
         perform_call.apply_async(args=[str(call)], countdown=delay or None)
-    except (OperationalError, OSError) as error:
+    except Exception as error:  # each kind of broker fails in its own way; none of them may cost a call its answer
         _broker_away_until = time.monotonic() + BROKER_PAUSE
         logger.warning("the broker is away (%s); the sweeper will send call %s", type(error).__name__, call)
+        return False
+    return True
 
 
 def follow(call: UUID, *, wait: float) -> CallOutcome:

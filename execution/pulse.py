@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from execution import bell
 from execution.claim import Claim
 from execution.clock import Later
 from execution.models import Call, State
+from execution.runtimes.python import PATIENCE
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _pid = 0
 @contextmanager
 def kept(claim: Claim) -> Iterator[None]:
     """While inside, the claim's lease is renewed, and a cancellation reaches it at once."""
-    if claim.tool.runtime.timeout < settings.PLACET_LEASE / 3 and claim.where.startswith("inline"):
+    if claim.where.startswith("inline") and PATIENCE + claim.tool.runtime.timeout < settings.PLACET_LEASE:
         yield  # it ends long before its lease does, and before anyone could cancel it
         return
     _start()
@@ -57,8 +58,8 @@ def _beat_for_ever() -> None:
         for claim in claims:
             try:
                 _beat(claim)
-            except DatabaseError:
-                logger.warning("the pulse of call %s missed a beat: the database is away", claim.id)
+            except Exception as error:  # whatever it is: a pulse that stops costs every call its lease
+                logger.warning("the pulse of call %s missed a beat: %s", claim.id, type(error).__name__)
                 connection.close()
 
 

@@ -54,8 +54,9 @@ def _resend_forgotten() -> None:
     for pk in list(forgotten.order_by("id").values_list("pk", flat=True)[:BATCH]):
         if Call.objects.filter(pk=pk, state=State.QUEUED, resend_at__lt=Now()).update(
             resend_at=Later(RESEND_AFTER * 3)
-        ):
-            dispatch.send(pk)
+        ) and not dispatch.send(pk):
+            Call.objects.filter(pk=pk, state=State.QUEUED).update(resend_at=Later(0))
+            return  # the broker is away; the next round tries again
 
 
 def _forget_answers() -> None:

@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from audit.sealing import seal_new_events
 from execution.sweeping import sweep
@@ -24,8 +24,9 @@ def _walk() -> None:
         for duty in (sweep, seal_new_events):
             try:
                 duty()
-            except DatabaseError as error:
+            except (DatabaseError, InterfaceError) as error:
                 logger.warning("%s: the database is away (%s)", duty.__name__, type(error).__name__)
                 connection.close()
             except Exception:
                 logger.exception("%s failed", duty.__name__)
+                connection.close()

@@ -36,6 +36,9 @@ def perform(id: UUID) -> None:
         call = calls.read(id)
         if call is None or call.state != State.QUEUED:
             return
+        if call.cancel_requested:  # while it ran the time before
+            calls.cancel(call, actor="worker")
+            return
         agent = Agent.objects.get(pk=call.agent_id)
         tool, failure = _judge_again(call, agent)
         if tool is None or failure is not None:

@@ -73,7 +73,12 @@ def at_once() -> Iterator[None]:
 def unsent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Nothing reaches a worker: as if the broker lost it. Holds the ids that would have been sent."""
     lost: list[Any] = []
-    monkeypatch.setattr("execution.dispatch.send", lambda call, delay=0.0: lost.append(call))
+
+    def send(call: Any, delay: float = 0.0) -> bool:
+        lost.append(call)
+        return True
+
+    monkeypatch.setattr("execution.dispatch.send", send)
     return lost
 
 
