@@ -32,11 +32,12 @@ def _load_before_forking(**_: Any) -> None:
 
 
 @task_prerun.connect
-def _drop_broken_connections(**_: Any) -> None:
+def _drop_broken_connections(task: Any, **_: Any) -> None:
     """As Django does for a request: a connection that failed is not used again."""
     from django.db import close_old_connections
 
-    close_old_connections()
+    if not task.request.is_eager:  # else the connection is its caller's
+        close_old_connections()
 
 
 @setup_logging.connect

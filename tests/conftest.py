@@ -115,6 +115,14 @@ def _no_threads_of_our_own(request: pytest.FixtureRequest, monkeypatch: pytest.M
         monkeypatch.setattr("execution.pulse._start", lambda: None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _urls_are_loaded() -> None:
+    """The first request of a process imports every view; no test that measures time should pay for it."""
+    from django.urls import get_resolver
+
+    assert get_resolver().url_patterns
+
+
 @pytest.fixture
 def threads_of_our_own(transactional_db: None) -> None:
     """The bell's and the pulse's threads run as in the product."""

@@ -19,7 +19,7 @@ def test_one_writer_at_a_time_over_threads(tmp_path: Path) -> None:
     def write() -> None:
         nonlocal inside, most
         for _ in range(50):
-            gate.enter()
+            gate.enter(5)
             inside += 1
             most = max(most, inside)
             inside -= 1
@@ -37,8 +37,8 @@ def test_one_writer_at_a_time_over_processes(tmp_path: Path) -> None:
     path = tmp_path / "db"
     gate = gate_for(str(path))
     assert gate is not None
-    gate.enter()
-    code = f"from config.sqlite.base import gate_for; g = gate_for({str(path)!r}); g.enter(); print('in', flush=True)"
+    gate.enter(5)
+    code = f"from config.sqlite.base import gate_for; g = gate_for({str(path)!r}); g.enter(5); print('in', flush=True)"
     other = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     time.sleep(1.5)
     assert other.poll() is None
