@@ -17,7 +17,7 @@ from audit.models import Event
 from audit.rows import Rows
 from audit.stream import moment
 
-__all__ = ["Chain", "Entry", "append", "append_all", "chain_of", "linked", "new_chain", "record"]
+__all__ = ["Chain", "Entry", "append", "append_all", "chain_of", "linked", "new_chain", "record", "tail_of"]
 
 _COLUMNS = (
     "subject_kind",
@@ -56,9 +56,15 @@ def chain_of(kind: str, id: str, *, is_locked: bool = False) -> Chain:
     With `is_locked` the caller says that it already holds the subject's own row lock.
     """
     _demand_transaction()
-    with connection.cursor() as cursor:
-        if not is_locked and connection.vendor == "postgresql":
+    if not is_locked and connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_lock_number(kind, id)])
+    return tail_of(kind, id)
+
+
+def tail_of(kind: str, id: str) -> Chain:
+    """The chain of a subject as it stands; a writer who was overtaken since finds its number taken (IntegrityError)."""
+    with connection.cursor() as cursor:
         cursor.execute(
             "SELECT seq, hash FROM audit_event WHERE subject_kind = %s AND subject_id = %s ORDER BY seq DESC LIMIT 1",
             [kind, id],

@@ -20,13 +20,12 @@ from audit.canonical import canonical
 from audit.redaction import clip
 from audit.rows import Rows
 from audit.trail import Chain, Entry
-from execution import bell
+from execution import bell, moves, reading
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.clock import Later
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
-from execution.moves import move
 from execution.opening import HOST, RESEND_AFTER
 from execution.outcomes import outcome_of, warnings_about
 from execution.runtimes.base import RunResult
@@ -41,7 +40,7 @@ _ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None
 
 
 def read(id: UUID) -> Call | None:
-    return Call.objects.filter(pk=id).first()
+    return reading.row(id)
 
 
 def claim(call: Call, tool: ToolSpec, agent: str) -> Claim | None:
@@ -50,21 +49,10 @@ def claim(call: Call, tool: ToolSpec, agent: str) -> Claim | None:
         return None
     arguments, context = unseal_what_runs(call.pk, call.sealed)
     where = f"worker@{HOST}:{os.getpid()}"
-    with transaction.atomic():
-        won = Call.objects.filter(
-            pk=call.pk, state=State.QUEUED, fence=call.fence, cancel_requested=False, deadline__gt=Now()
-        ).update(
-            state=State.RUNNING,
-            fence=call.fence + 1,
-            lease_until=Later(settings.PLACET_LEASE),
-            started_at=Now() if call.started_at is None else call.started_at,
-            resend_at=None,
-        )
-        if not won:
-            return None
-        chain = trail.chain_of("call", str(call.pk), is_locked=True)
-        detail = {"attempt": call.fence + 1, "where": where}
-        trail.append(chain, Entry(event="call.started", actor="worker", detail=detail), trace_id=call.trace_id)
+    started = Entry(event="call.started", actor="worker", detail={"attempt": call.fence + 1, "where": where})
+    chain = _take(call, started)
+    if chain is None:
+        return None
     return Claim(
         id=call.pk,
         call_id=call.call_id,
@@ -77,6 +65,19 @@ def claim(call: Call, tool: ToolSpec, agent: str) -> Claim | None:
         where=where,
         chain=chain,
     )
+
+
+def _take(call: Call, started: Entry) -> Chain | None:
+    """The call's chain with its new event, or None; tried again when a neighbour's event came in between."""
+    for is_last in (False, False, True):
+        tail = trail.tail_of("call", str(call.pk))
+        chain, events = trail.linked(tail, started, trace_id=call.trace_id)
+        try:
+            return chain if moves.take(call, settings.PLACET_LEASE, events) else None
+        except IntegrityError:
+            if is_last:
+                raise
+    return None
 
 
 def deny(call: Call, failure: Failure) -> bool:
@@ -225,7 +226,7 @@ def _finish(
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
-        if not move(claim.id, claim.fence, changes, attempt, events):
+        if not moves.move(claim.id, claim.fence, changes, attempt, events):
             return _was_written_before(claim, status)
         claim.chain.move_to(chain)
         return True

@@ -39,18 +39,31 @@ def send(call: UUID, *, delay: float = 0.0) -> bool:
     return True
 
 
+def send_and_follow(call: UUID, *, wait: float) -> CallOutcome:
+    """Wake a worker for a call that was queued just now, and wait for what becomes of it."""
+    moved = threading.Event()
+    with bell.listening(str(call), moved.set), _patience(wait) as until:
+        send(call)  # we listen already: there is nothing to see before the bell rings
+        moved.wait(min(wait, LOOK_AGAIN))
+        return _followed(call, moved, until)
+
+
 def follow(call: UUID, *, wait: float) -> CallOutcome:
     """What became of the call, or after `wait` seconds that it goes on."""
     moved = threading.Event()
     with bell.listening(str(call), moved.set), _patience(wait) as until:
-        while True:
-            moved.clear()
-            row = calls.read(call)
-            assert row is not None
-            left = until - time.monotonic()
-            if not row.is_open or left <= 0:
-                return outcome_of(row)
-            moved.wait(min(left, LOOK_AGAIN))
+        return _followed(call, moved, until)
+
+
+def _followed(call: UUID, moved: threading.Event, until: float) -> CallOutcome:
+    while True:
+        moved.clear()
+        row = calls.read(call)
+        assert row is not None
+        left = until - time.monotonic()
+        if not row.is_open or left <= 0:
+            return outcome_of(row)
+        moved.wait(min(left, LOOK_AGAIN))
 
 
 def until_moved(call: Call, *, wait: float) -> None:

@@ -1,4 +1,4 @@
-"""A move of a running call: one compiled statement, conditional on its fence, its moments by the database's clock."""
+"""The moves of a call that every call makes, each one compiled statement, its moments by the database's clock."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,17 +13,33 @@ from execution.clock import LATER, Later, later_param
 from execution.models import Call, State
 
 
+def take(call: Call, lease: float, *rows: Rows) -> bool:
+    """Whether the call was still queued as it was read, wanted and in time, and now runs under the next fence."""
+    changes: dict[str, Any] = {"state": State.RUNNING.value, "fence": call.fence + 1, "lease_until": Later(lease)}
+    if call.started_at is None:
+        changes["started_at"] = Later(0)
+    return _move(State.QUEUED, call.pk, call.fence, changes | {"resend_at": None}, rows)
+
+
 def move(call: UUID, fence: int, changes: Mapping[str, Any], *rows: Rows) -> bool:
     """Whether the call still ran under this fence and was changed; if so, the rows are committed with the change."""
+    return _move(State.RUNNING, call, fence, changes, rows)
+
+
+def _move(state: State, call: UUID, fence: int, changes: Mapping[str, Any], rows: tuple[Rows, ...]) -> bool:
     vendor = connections[DEFAULT_DB_ALIAS].vendor
     shape = tuple((column, type(value) is Later) for column, value in changes.items())
     parameters = [later_param(vendor, value.seconds) if type(value) is Later else value for value in changes.values()]
     parameters += [call.hex if vendor == "sqlite" else call, fence]
-    return guarded.write(_statement(vendor, shape), parameters, *rows)
+    if state is State.QUEUED:
+        parameters.append(later_param(vendor, 0))
+    return guarded.write(_statement(vendor, state, shape), parameters, *rows)
 
 
 @lru_cache(maxsize=64)
-def _statement(vendor: str, shape: tuple[tuple[str, bool], ...]) -> str:
+def _statement(vendor: str, state: State, shape: tuple[tuple[str, bool], ...]) -> str:
     changes = ", ".join(f'"{column}" = {LATER[vendor] if is_moment else "%s"}' for column, is_moment in shape)
-    running = f"\"state\" = '{State.RUNNING.value}'"
-    return f'UPDATE "{Call._meta.db_table}" SET {changes} WHERE "id" = %s AND "fence" = %s AND {running}'
+    held = f'"id" = %s AND "fence" = %s AND "state" = \'{state.value}\''
+    if state is State.QUEUED:
+        held += f' AND NOT "cancel_requested" AND "deadline" > {LATER[vendor]}'
+    return f'UPDATE "{Call._meta.db_table}" SET {changes} WHERE {held}'

@@ -62,8 +62,7 @@ def _queue(request: CallRequest, tool: ToolSpec, decision: Decision) -> CallOutc
     opened = opening.open_queued(request, tool, decision)
     if not opened.is_new:
         return _again(request)
-    dispatch.send(opened.id)
-    return dispatch.follow(opened.id, wait=request.wait)
+    return dispatch.send_and_follow(opened.id, wait=request.wait)
 
 
 def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> CallOutcome:

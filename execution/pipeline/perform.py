@@ -14,7 +14,7 @@ from execution.models import Call, State
 from execution.pipeline.steps import check_output
 from execution.runtimes import runtime_for
 from execution.runtimes.base import Invocation
-from policy import engine
+from policy import acting, engine
 from policy.caller import Caller
 from policy.decision import Effect
 from policy.models import Agent
@@ -39,7 +39,7 @@ def perform(id: UUID) -> None:
         if call.cancel_requested:  # while it ran the time before
             calls.cancel(call, actor="worker")
             return
-        agent = Agent.objects.get(pk=call.agent_id)
+        agent = acting.agent(call.agent_id)
         tool, failure = _judge_again(call, agent)
         if tool is None or failure is not None:
             calls.deny(call, failure or _withdrawn(call))
