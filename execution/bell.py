@@ -85,12 +85,13 @@ def _listen_local(is_ready: threading.Event) -> None:
     folder = _sockets()
     path = folder / f"{os.getpid()}.sock"
     path.unlink(missing_ok=True)
-    ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    handle = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-    ear.bind(f"/proc/self/fd/{handle}/{path.name}")  # a socket's path may not be long, a home folder may
-    is_ready.set()
-    while True:
-        _heard(ear.recv(256).decode("utf-8", "replace"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        handle = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+        ear.bind(f"/proc/self/fd/{handle}/{path.name}")  # a socket's path may not be long, a home folder may
+        os.close(handle)
+        is_ready.set()
+        while True:
+            _heard(ear.recv(256).decode("utf-8", "replace"))
 
 
 _mouth: tuple[int, socket.socket, int] | None = None
