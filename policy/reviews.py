@@ -9,7 +9,6 @@ from policy.models import Review
 from registry import access, publishing
 from registry.actors import actor, is_person
 from registry.models import ToolkitVersion
-from registry.risk import RiskLevel
 
 
 class ReviewError(Exception):
@@ -64,23 +63,23 @@ def approval(version: ToolkitVersion) -> Review | None:
 
 
 def obstacles(version: ToolkitVersion) -> list[str]:
-    """What keeps this draft from being published now, as sentences; nothing, if nothing does."""
+    """What keeps this draft from being published now, one line each; nothing, if nothing does."""
     if not version.is_draft:
         return [f"{version} is {version.state}."]
-    if RiskLevel(version.risk).needs_review and approval(version) is None:
-        risk = RiskLevel(version.risk).word
-        return [f"It holds a tool of {risk} risk: another person has to review it first."]
-    return []
+    if approval(version) is not None:
+        return []
+    reasons = publishing.reasons_for_review(version)
+    return [f"another person has to review it first: {'; '.join(reasons)}."] if reasons else []
 
 
 @transaction.atomic
 def publish(version: ToolkitVersion, *, by: User) -> ToolkitVersion:
-    """Publishes a draft, naming the reviewer where the risk demands one."""
+    """Publishes a draft, naming the reviewer where one is demanded."""
     draft = _held_draft(version)
     if not access.may(by, "publish", draft.toolkit):
         raise PermissionDenied(f"Publishing {draft} needs the permission 'publish' on {draft.toolkit}.")
     if refusals := obstacles(draft):
-        raise ReviewError(" ".join(refusals))
+        raise ReviewError(f"{draft} cannot be published yet: {' '.join(refusals)}")
     given = approval(draft)
     return publishing.publish(draft, by=by, reviewed_by=given.reviewer if given is not None else None)
 

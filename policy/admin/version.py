@@ -16,6 +16,7 @@ from registry.admin.pages import only
 from registry.admin.version import Step, VersionAdmin
 from registry.comparisons import against_predecessor
 from registry.models import ToolkitVersion
+from registry.publishing import reasons_for_review
 
 
 class ReviewForm(forms.Form):
@@ -62,7 +63,8 @@ class ReviewedVersionAdmin(VersionAdmin):
 
     def more_about(self, version: ToolkitVersion) -> dict[str, Any]:
         given = version.reviews.select_related("reviewer")[:20]
-        return {"reviews": [{"review": review, "is_current": review.digest == version.digest} for review in given]}
+        told = [{"review": review, "is_current": review.digest == version.digest} for review in given]
+        return {"reviews": told, "to_review": reasons_for_review(version) if version.is_draft else []}
 
     @only("POST")
     def request_review_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -81,7 +83,15 @@ class ReviewedVersionAdmin(VersionAdmin):
                 form.add_error(None, str(error))
             else:
                 return self.back_to(version)
-        return self._step(request, version, f"Review {version}", form, "Give this answer")
+        return self._step(
+            request,
+            version,
+            f"Review {version}",
+            form,
+            "Give this answer",
+            to_review=reasons_for_review(version),
+            tools=self.shown_tools(version, is_open=access.may_read_manifest(request.user, version.toolkit)),
+        )
 
     @only("GET", "HEAD", "POST")
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -109,9 +109,6 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         version = self.version(request, object_id)
         is_open = access.may_read_manifest(request.user, version.toolkit)
-        tools = version.tools.prefetch_related("capabilities").order_by("position", "name")
-        for tool in tools:
-            tool.version = version
         risk = RiskLevel(version.risk)
         return self.page(
             request,
@@ -123,7 +120,7 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             risk_kind=LABELS[risk.word],
             risk_text=f"{risk.label} risk",
             steps=self.steps_for(request, version),
-            tools=[shown(tool, is_open=is_open) for tool in tools],
+            tools=self.shown_tools(version, is_open=is_open),
             manifest=manifest_text(version) if is_open else "",
             **self.more_about(version),
         )
@@ -255,6 +252,13 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
             stored = ToolkitVersion.objects.select_related("toolkit").get(pk=version.pk)
             messages.success(request, f"{stored} is {'in review' if stored.is_in_review else stored.state}.")
         return self.back_to(version)
+
+    def shown_tools(self, version: ToolkitVersion, *, is_open: bool) -> list[dict[str, Any]]:
+        """The version's tools for the template."""
+        tools = version.tools.prefetch_related("capabilities").order_by("position", "name")
+        for tool in tools:
+            tool.version = version
+        return [shown(tool, is_open=is_open) for tool in tools]
 
     def told(self, comparison: Comparison) -> dict[str, Any]:
         """A comparison for the template."""

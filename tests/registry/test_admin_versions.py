@@ -255,6 +255,18 @@ def test_a_risky_draft_goes_from_request_to_review_to_published(cast: Cast, risk
     assert (done.state, done.reviewed_by, done.published_by) == ("published", cast.reviewer, cast.publisher)
 
 
+def test_a_reviewer_sees_on_one_page_what_and_why_to_review(cast: Cast) -> None:
+    key = {"type": "string", "description": "The key.", "default": "ghp_" + "0123456789" * 3 + "012345"}
+    schema = {"type": "object", "properties": {"key": key}}
+    odd = reviews.request(draft("Calculator", "1.0.1", {"input": schema}, by=cast.publisher), by=cast.publisher)
+    reason = "spec.tools[0].input.properties.key.default: looks like it holds a secret"
+    for page in (url(odd, "review"), url(odd)):
+        told = browser(cast.reviewer).get(page).content.decode()
+        assert reason in told
+        assert "http://127.0.0.1:9/add" in told  # the tools themselves, as on the version's own page
+    assert reason in browser(cast.publisher).get(url(odd, "publish")).content.decode()
+
+
 def test_an_approval_counts_only_for_what_was_on_the_screen(cast: Cast, risky: ToolkitVersion) -> None:
     reviewer = browser(cast.reviewer)
     reviews.request(risky, by=cast.publisher)

@@ -8,9 +8,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from registry.compatibility import compare
+from registry.comparisons import against_predecessor
 from registry.manifests import ImportResult, ManifestError, import_folder, import_manifest
-from registry.models import ToolkitVersion
 from registry.publishing import PublishingError, publish, reasons_for_review, request_review
 
 
@@ -34,7 +33,7 @@ class Command(BaseCommand):
                 results = import_folder(path, by=None) if path.is_dir() else [import_manifest(path, by=None)]
                 lines = [line for result in results for line in _told(result, is_to_publish=publish, reviewer=person)]
         except (ManifestError, PublishingError) as error:
-            raise CommandError(f"{error} Nothing was imported.") from error
+            raise CommandError(f"{str(error).removesuffix('.')}. Nothing was imported.") from error
         for line in lines:
             self.stdout.write(line)
 
@@ -49,11 +48,9 @@ def _told(result: ImportResult, *, is_to_publish: bool, reviewer: User | None) -
     """Publishes if asked, and says what happened to one version."""
     version = result.version
     lines = [f"{version}: {_finish(result, reviewer) if is_to_publish else result.outcome}"]
-    previous = _previous(version)
-    if previous is not None:
-        verdict = compare(previous, version)
-        lines.append(f"  compared with {previous}: {verdict.level}")
-        lines += [f"    {reason}" for reason in verdict.reasons]
+    if (comparison := against_predecessor(version)) is not None:
+        lines.append(f"  compared with {comparison.old}: {comparison.verdict.level}")
+        lines += [f"    {reason}" for reason in comparison.verdict.reasons]
     return lines
 
 
@@ -66,11 +63,3 @@ def _finish(result: ImportResult, reviewer: User | None) -> str:
         return f"{result.outcome}, waits for a review: {'; '.join(reasons)}"
     publish(version, by=None, reviewed_by=reviewer)
     return f"{result.outcome}, published" + (f", reviewed by {reviewer.username}" if reviewer else "")
-
-
-def _previous(version: ToolkitVersion) -> ToolkitVersion | None:
-    """The highest callable version below this one."""
-    number = (version.major, version.minor, version.patch)
-    others = ToolkitVersion.objects.callable().filter(toolkit=version.toolkit_id).select_related("toolkit")
-    lower = [other for other in others if (other.major, other.minor, other.patch) < number]
-    return max(lower, key=lambda other: (other.major, other.minor, other.patch), default=None)
