@@ -20,16 +20,11 @@ from django.test.utils import CaptureQueriesContext
 
 from execution import bell, dispatch
 from execution.models import Call, State
-from tests.execution import filedatabase
 from tests.execution.conftest import Call as MakeCall
 
+pytestmark = pytest.mark.django_db(transaction=True)
+
 SOON = 2.0  # seconds; most of it is a slow machine's
-
-
-@pytest.fixture(autouse=True)
-def _for_threads(transactional_db: None, tmp_path: Path) -> Iterator[None]:
-    with filedatabase.for_threads(tmp_path):
-        yield
 
 
 class Enough(BaseException):

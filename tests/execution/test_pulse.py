@@ -6,7 +6,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,20 +18,15 @@ from execution.clock import Later
 from execution.models import Call, State
 from registry.resolution import resolve
 from registry.toolref import ToolRef
-from tests.execution import filedatabase
 from tests.execution.conftest import Call as MakeCall
+
+pytestmark = pytest.mark.django_db(transaction=True)
 
 LEASE = 0.6
 
 
 class Enough(BaseException):
     """Ends the pulse, which in the product beats for ever."""
-
-
-@pytest.fixture(autouse=True)
-def _for_threads(transactional_db: None, tmp_path: Path) -> Iterator[None]:
-    with filedatabase.for_threads(tmp_path):
-        yield
 
 
 @pytest.fixture

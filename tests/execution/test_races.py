@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,11 @@ from execution.sweeping import sweep
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
-from tests.execution import filedatabase
 from tests.execution.conftest import Call as MakeCall
 
+pytestmark = pytest.mark.django_db(transaction=True)
+
 ROUNDS = 50
-
-
-@pytest.fixture(autouse=True)
-def _for_threads(transactional_db: None, tmp_path: Path) -> Iterator[None]:
-    with filedatabase.for_threads(tmp_path):
-        yield
 
 
 @pytest.fixture
