@@ -1,11 +1,11 @@
 """A guarded write: rows that are added only if a first statement took effect, all of it committed together.
 
 PostgreSQL gets it as one statement, prepared once per connection: one round trip where a transaction would take five.
-SQLite, where a round trip costs nothing, gets a plain transaction.
+SQLite, where a round trip costs nothing but a commit does, gets plain statements; writers may share a commit.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
@@ -22,27 +22,29 @@ def write(guard: str, parameters: Sequence[Any], *additions: Rows) -> bool:
         with transaction.atomic():  # a savepoint: a failure here must not spoil what its owner wrote
             if database.vendor == "postgresql":
                 return _in_one_statement(database, guard, parameters, additions)
-            return _one_by_one(partial(_executed, database), guard, parameters, additions)
+            return _one_by_one(database, _plain(guard, parameters, additions))
     if database.vendor == "postgresql":
         return _in_one_statement(database, guard, parameters, additions)
-    with database.brief_transaction() as run:  # type: ignore[attr-defined]  # our own backend's
-        return _one_by_one(run, guard, parameters, additions)
+    plain = _plain(guard, parameters, additions)
+    return bool(database.write_together(plain))  # type: ignore[attr-defined]  # our own backend's
 
 
-def _one_by_one(
-    run: Callable[[str, Sequence[Any]], int], guard: str, parameters: Sequence[Any], additions: tuple[Rows, ...]
-) -> bool:
-    if not run(guard, parameters):
-        return False
-    for model, columns, values in additions:
-        run(rows.statement(model, columns, len(values)), rows.parameters(model, columns, values, "sqlite"))
-    return True
+def _plain(guard: str, parameters: Sequence[Any], additions: tuple[Rows, ...]) -> list[tuple[str, Sequence[Any]]]:
+    """One statement after the other, for SQLite."""
+    inserts = [
+        (rows.statement(model, columns, len(values)), rows.parameters(model, columns, values, "sqlite"))
+        for model, columns, values in additions
+    ]
+    return [(guard, parameters), *inserts]
 
 
-def _executed(database: BaseDatabaseWrapper, statement: str, parameters: Sequence[Any]) -> int:
+def _one_by_one(database: BaseDatabaseWrapper, statements: list[tuple[str, Sequence[Any]]]) -> bool:
     with database.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return int(cursor.rowcount)
+        for statement, parameters in statements:
+            cursor.execute(statement, parameters)
+            if not cursor.rowcount:  # only the guard can have changed nothing
+                return False
+    return True
 
 
 def _in_one_statement(

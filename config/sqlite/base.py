@@ -7,14 +7,15 @@ lock instead, threads and processes alike, and are woken in microseconds when it
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
+
+from config.sqlite.ferry import Ferry, Statement
 
 PATIENCE = 5.0  # seconds, as SQLite's own where the settings name none
 
@@ -29,6 +30,7 @@ class Gate:
         self._threads = threading.Lock()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._pid = os.getpid()
+        self.ferry = Ferry()
 
     def enter(self, patience: float) -> None:
         """Waits its turn, but not for every writer before it to lose its own patience with a database that is held."""
@@ -77,27 +79,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor: Cursor = self.connection.cursor(factory=Cursor)
         return cursor
 
-    @contextmanager
-    def brief_transaction(self) -> Iterator[Callable[[str, Sequence[Any]], int]]:
-        """A whole transaction straight on the driver, for the few statements that every call makes.
-
-        Gives a function from a statement and its parameters to the number of rows it changed. Only outside `atomic`.
-        """
-
-        def run(statement: str, parameters: Sequence[Any]) -> int:
-            return int(self.connection.execute(_with_question_marks(statement), parameters).rowcount)
-
+    def write_together(self, statements: Sequence[Statement]) -> bool:
+        """Whether the first statement changed a row; if so the others are committed with it. Only outside `atomic`."""
         self.ensure_connection()
+        ready = [(_with_question_marks(statement), parameters) for statement, parameters in statements]
         with self.wrap_database_errors:
-            self._enter()
-            try:
-                self.connection.execute("BEGIN IMMEDIATE")
-                yield run
-                self.connection.execute("COMMIT")
-            finally:
-                if self._in_transaction():
-                    self.connection.execute("ROLLBACK")
-                self._leave()
+            return self._ferry().cross(ready, self.connection, self._enter, self._leave)
+
+    def _ferry(self) -> Ferry:
+        gate = self._current_gate()
+        return gate.ferry if gate is not None else Ferry()
 
     def _start_transaction_under_autocommit(self) -> None:
         self._enter()
@@ -107,12 +98,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._leave()
             raise
 
-    def _enter(self) -> None:
-        if self._held is not None:
-            return
+    def _current_gate(self) -> Gate | None:
         gate = self._gate
         if gate is None or gate._pid != os.getpid():
             gate = self._gate = gate_for(str(self.settings_dict["NAME"]))
+        return gate
+
+    def _enter(self) -> None:
+        if self._held is not None:
+            return
+        gate = self._current_gate()
         if gate is not None:
             gate.enter(self.settings_dict["OPTIONS"].get("timeout", PATIENCE))
             self._held = gate

@@ -1,0 +1,118 @@
+"""The ferry: writers that come while another one writes cross together, in one transaction; each hears of its own part.
+
+A commit costs more than what most of them write, and while one waits for it the others would queue up behind.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Statement = tuple[str, Sequence[Any]]
+
+
+class Passenger:
+    """Statements of which the later ones are executed only if the first one changes a row."""
+
+    __slots__ = ("error", "is_across", "statements", "took_effect", "turn")
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self.statements = statements
+        self.took_effect = False
+        self.error: sqlite3.Error | None = None
+        self.is_across = False
+        self.turn = threading.Lock()
+        self.turn.acquire()  # released by another thread, when this one is across or has to steer
+
+    def board(self, connection: sqlite3.Connection) -> None:
+        first, *others = self.statements
+        self.took_effect = connection.execute(*first).rowcount > 0
+        if self.took_effect:
+            for statement in others:
+                connection.execute(*statement)
+
+
+class Ferry:
+    """One for all threads of a process that write to one database."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Passenger] = []
+        self._is_under_way = False
+
+    def cross(
+        self,
+        statements: Sequence[Statement],
+        connection: sqlite3.Connection,
+        enter: Callable[[], None],
+        leave: Callable[[], None],
+    ) -> bool:
+        """Whether the first statement changed a row; all are committed then. `enter` and `leave` hold others off."""
+        passenger = Passenger(statements)
+        with self._lock:
+            self._waiting.append(passenger)
+            steers, self._is_under_way = not self._is_under_way, True
+        if not steers:
+            passenger.turn.acquire()
+        if not passenger.is_across:
+            self._steer(passenger, connection, enter, leave)
+        if passenger.error is not None:
+            raise passenger.error
+        return passenger.took_effect
+
+    def _steer(
+        self, own: Passenger, connection: sqlite3.Connection, enter: Callable[[], None], leave: Callable[[], None]
+    ) -> None:
+        """Takes everyone over who is waiting by now, then hands the helm to whoever came since."""
+        aboard: list[Passenger] = [own]
+        try:
+            enter()
+            try:
+                with self._lock:
+                    aboard, self._waiting = self._waiting, []
+                _sail(aboard, connection)
+            finally:
+                leave()
+        finally:
+            with self._lock:
+                if own in self._waiting:  # we could not even begin
+                    self._waiting.remove(own)
+                successor = self._waiting[0] if self._waiting else None
+                self._is_under_way = successor is not None
+            for passenger in aboard:
+                passenger.is_across = True
+                if passenger is not own:
+                    passenger.turn.release()
+            if successor is not None:
+                successor.turn.release()
+
+
+def _sail(aboard: Sequence[Passenger], connection: sqlite3.Connection) -> None:
+    """One transaction for all; if one of them does wrong, one for each, so that only that one is told so."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:  # the database is held, or gone: it would be so for each of them
+        for passenger in aboard:
+            passenger.error = error
+        return
+    try:
+        for passenger in aboard:
+            passenger.board(connection)
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        _undo(connection)
+        if len(aboard) == 1:
+            aboard[0].error = error
+            return
+        for passenger in aboard:
+            _sail([passenger], connection)
+    except BaseException:
+        _undo(connection)
+        for passenger in aboard:
+            passenger.error = sqlite3.OperationalError("the transaction was interrupted")
+        raise
+
+
+def _undo(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
