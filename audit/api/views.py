@@ -16,12 +16,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from audit import access, exports
-from audit.api.filters import EventFilter, EventSearch, KnownParameters, StrictOrdering
+from audit.api.filters import EventFilter, EventSearch
+from audit.api.lists import KnownParameters, StrictOrdering
 from audit.api.paging import EventPages
 from audit.api.serializers import EventSerializer, SealSerializer, StatusSerializer
 from audit.models import Event, Seal
 
-FORM = OpenApiParameter("form", OpenApiTypes.STR, enum=list(exports.FORMS), description="jsonl (the default) or csv")
+FORMAT = OpenApiParameter("format", OpenApiTypes.STR, enum=list(exports.FORMS), description="jsonl (default) or csv")
 
 
 class AnyForm(BaseContentNegotiation):
@@ -43,6 +44,8 @@ class EventViewSet(viewsets.ReadOnlyModelViewSet[Event]):
     filter_backends = [KnownParameters, DjangoFilterBackend, EventSearch, StrictOrdering]
     filterset_class = EventFilter
     ordering_fields = ["id", "at", "event", "actor"]
+    # Events are numbered as they are written, so their key orders them by time, and needs no sorting.
+    ordering_columns = {"at": ("pk",)}
     ordering = ["-id"]
     lookup_value_converter = "int"
 
@@ -56,19 +59,17 @@ class EventViewSet(viewsets.ReadOnlyModelViewSet[Event]):
         return super().filter_queryset(queryset) if self.action != "retrieve" else queryset
 
     @extend_schema(
-        parameters=[FORM],
+        parameters=[FORMAT],
         filters=True,
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )
-    @action(detail=False, content_negotiation_class=AnyForm, more_parameters=("form",), pagination_class=None)
+    @action(detail=False, content_negotiation_class=AnyForm, pagination_class=None)
     def export(self, request: Request) -> StreamingHttpResponse:
         """Every event that the same filters and search find, oldest first, as JSON lines or CSV."""
-        form = request.query_params.get("form", "jsonl")
+        form = request.query_params.get("format", "jsonl")
         if form not in exports.FORMS:
-            raise ValidationError({"form": [f"Give {' or '.join(exports.FORMS)}."]})
+            raise ValidationError({"format": [f"Give {' or '.join(exports.FORMS)}."]})
         return exports.response(self.filter_queryset(self.get_queryset()), form)
-
-    more_parameters: tuple[str, ...] = ()
 
 
 class SealViewSet(viewsets.ReadOnlyModelViewSet[Seal]):

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from execution.models import Attempt, Call
 from execution.outcomes import answer_of
+from registry.api.bodies import Body
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
@@ -87,21 +88,21 @@ class CallSerializer(serializers.ModelSerializer[Call]):
         return None
 
 
-class SecretSerializer(serializers.Serializer[Any]):
+class SecretSerializer(Body):
     """A secret that the caller brings."""
 
     id = serializers.CharField(max_length=200)
     value = serializers.CharField(max_length=65_536, trim_whitespace=False, write_only=True)
 
 
-class TokenSerializer(serializers.Serializer[Any]):
+class TokenSerializer(Body):
     """A token that the caller brings."""
 
     id = serializers.CharField(max_length=200)
     token = serializers.CharField(max_length=65_536, trim_whitespace=False, write_only=True)
 
 
-class ContextSerializer(serializers.Serializer[Any]):
+class ContextSerializer(Body):
     """What the caller brings besides the input."""
 
     authorization = TokenSerializer(many=True, required=False)
@@ -109,7 +110,7 @@ class ContextSerializer(serializers.Serializer[Any]):
     user_id = serializers.CharField(max_length=255, required=False, allow_blank=True)
 
 
-class NewCallSerializer(serializers.Serializer[Any]):
+class NewCallSerializer(Body):
     """What an agent asks for."""
 
     tool_id = serializers.CharField(max_length=200)
@@ -118,7 +119,7 @@ class NewCallSerializer(serializers.Serializer[Any]):
     trace_id = serializers.CharField(max_length=128, required=False, allow_blank=True)
 
 
-class SettlementSerializer(serializers.Serializer[Any]):
+class SettlementSerializer(Body):
     """What a person found out about a call whose outcome is unknown."""
 
     outcome = serializers.ChoiceField(choices=["succeeded", "failed"])

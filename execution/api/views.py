@@ -15,7 +15,7 @@ from execution import access, calls, dispatch
 from execution.api import preferences
 from execution.api.filters import CallFilter
 from execution.api.serializers import CallSerializer, NewCallSerializer, SettlementSerializer
-from execution.errors import Failure, Stage
+from execution.errors import ErrorCode, Failure, Stage
 from execution.messages import CallContext, CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.pipeline.admit import admit
@@ -35,7 +35,8 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     serializer_class = CallSerializer
     filterset_class = CallFilter
     search_fields = ["tool_ref", "call_id", "trace_id", "agent__name", "error"]
-    ordering_fields = ["created_at", "finished_at", "duration_ms", "state", "tool_ref"]
+    ordering_fields = ["created_at", "finished_at", "duration_ms", "state", "tool_id"]
+    ordering_columns = {"tool_id": ("tool_ref",)}
     lookup_value_converter = "uuid"
 
     def get_queryset(self) -> QuerySet[Call]:
@@ -43,6 +44,10 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
             return Call.objects.none()
         found = access.visible_calls(self.request.user, self._caller)
         return found.select_related("agent").prefetch_related("attempts")
+
+    @property
+    def more_parameters(self) -> tuple[str, ...]:
+        return ("wait",) if self.action == "retrieve" else ()
 
     @property
     def _caller(self) -> Caller | None:
@@ -57,7 +62,6 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
             raise PermissionDenied("Calls are made by agents: send an agent's key as 'Authorization: Bearer …'")
         form = NewCallSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        refuse_unknown(request.data, form.fields)
         outcome = admit(_to_request(request, self._caller, form.validated_data))
         if outcome.failure is not None and outcome.failure.code.stage is not Stage.TOOL and outcome.state not in _OPEN:
             raise _refusal(outcome, outcome.failure)
@@ -97,7 +101,6 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
             raise PermissionDenied("Only a person who may publish the toolkit may settle its calls")
         form = SettlementSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        refuse_unknown(request.data, form.fields)
         found = form.validated_data
         actor = _actor(request, self._caller)
         if not calls.settle(call, actor=actor, succeeded=found["outcome"] == "succeeded", reason=found["reason"]):
@@ -106,13 +109,6 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
 
 _OPEN = {State.QUEUED, State.RUNNING, State.AWAITING_APPROVAL, State.WAITING_CALLBACK}
-
-
-def refuse_unknown(body: Any, known: Any) -> None:
-    """A field that nobody reads is a mistake of the sender, or an attempt at something."""
-    if unknown := sorted(set(body) - set(known)):
-        errors = [{"path": name, "reason": "Is not a known field"} for name in unknown]
-        raise Refused(422, "unknown_field", f"Unknown fields: {', '.join(unknown)}", errors=errors)
 
 
 def _to_request(request: Request, caller: Caller, asked: dict[str, Any]) -> CallRequest:
@@ -140,7 +136,12 @@ def _refusal(outcome: CallOutcome, failure: Failure) -> Refused:
         details["developer_message"] = failure.developer_message
     if failure.missing_requirements:
         details["missing_requirements"] = failure.missing_requirements
-    errors = [{"path": f"input.{name}", "reason": why} for name, why in failure.parameter_errors.items()]
+    # At this door a call's id is not in the body: the header is what there is to change.
+    is_key = failure.code is ErrorCode.CALL_ID_REUSED
+    errors = [
+        {"path": "Idempotency-Key" if is_key else f"input.{name}", "reason": why}
+        for name, why in failure.parameter_errors.items()
+    ]
     return Refused(failure.code.http, failure.code.wire, failure.message, details=details, errors=errors or None)
 
 

@@ -12,6 +12,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
 
 from policy import agents
 from policy.api.people import IsPerson
@@ -22,7 +23,6 @@ from registry.actors import actor, who
 from registry.api.bodies import Nothing
 from registry.api.errors import Refused
 from registry.api.serializers import Failure
-from registry.api.viewsets import RegistryViewSet
 
 NO_STORE = {"Cache-Control": "no-store"}  # an answer that shows a secret is kept nowhere
 
@@ -38,7 +38,7 @@ class AgentFilters(django_filters.FilterSet):
     list=extend_schema(summary="List agents"),
     retrieve=extend_schema(summary="Show an agent and its keys", responses={200: AgentSerializer, 404: Failure}),
 )
-class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryViewSet):
+class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Any]):
     """Agents that the person owns, or all for those who may view agents."""
 
     permission_classes = [IsPerson]

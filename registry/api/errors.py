@@ -24,6 +24,7 @@ _CODES = {
     429: "rate_limited",
 }
 _NOT_FOUND = "There is nothing here, or it is not yours to see."
+_NOT_AUTHENTICATED = "Send an agent's key as 'Authorization: Bearer …' or as 'OXP-API-Key', or log in to the portal."
 _INTERNAL = "Something went wrong here; the log of the server says what."
 
 
@@ -74,6 +75,8 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
         return _response(403, str(error) or "You may not do this.")
     if isinstance(error, exceptions.ValidationError):
         return _invalid(error, context)
+    if isinstance(error, exceptions.NotAuthenticated):
+        error.detail = exceptions.ErrorDetail(_NOT_AUTHENTICATED)
     if isinstance(error, exceptions.APIException):
         response = _response(error.status_code, str(error.detail))
         if header := getattr(error, "auth_header", None):

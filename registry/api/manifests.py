@@ -9,9 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from audit.api.lists import refuse_unknown
 from registry.actors import who
 from registry.api.errors import BadParameter, Refused
-from registry.api.parsing import StrictJSONParser, YAMLText, YAMLTextParser
+from registry.api.parsing import StrictJSONParser, TextYAMLParser, XYAMLTextParser, YAMLText, YAMLTextParser
 from registry.api.serializers import Failure
 from registry.manifests import ManifestError
 from registry.uploads import Upload, upload
@@ -42,7 +43,7 @@ class UploadSerializer(serializers.Serializer[Any]):
 class ManifestView(APIView):
     """A manifest becomes a draft; running it twice changes nothing."""
 
-    parser_classes = [StrictJSONParser, YAMLTextParser]
+    parser_classes = [StrictJSONParser, YAMLTextParser, XYAMLTextParser, TextYAMLParser]
 
     @extend_schema(
         summary="Upload a manifest",
@@ -91,9 +92,7 @@ def _shown(done: Upload, is_trial: bool) -> Any:
 
 
 def _flag(request: Request, name: str) -> bool:
-    for parameter in request.query_params:
-        if parameter != name:
-            raise BadParameter(parameter, f"Not known here; there is {name}.")
+    refuse_unknown(request, name)
     value = request.query_params.get(name, "0")
     if value not in {"0", "1", "true", "false"}:
         raise BadParameter(name, "Give 1 or 0.")

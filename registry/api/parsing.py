@@ -46,6 +46,18 @@ class YAMLTextParser(BaseParser):
         return YAMLText(_read(stream, media_type, parser_context))
 
 
+class XYAMLTextParser(YAMLTextParser):
+    """Under the name YAML had before it was registered."""
+
+    media_type = "application/x-yaml"
+
+
+class TextYAMLParser(YAMLTextParser):
+    """Under the name many clients give it."""
+
+    media_type = "text/yaml"
+
+
 def _read(stream: IO[bytes], media_type: str | None, context: Mapping[str, Any] | None) -> bytes:
     for parameter in (media_type or "").split(";")[1:]:
         name, _, value = parameter.strip().partition("=")

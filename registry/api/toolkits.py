@@ -10,12 +10,12 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
 
 from registry import access, toolkits
 from registry.actors import who
 from registry.api.errors import Conflict
 from registry.api.serializers import Failure, ToolkitBody, ToolkitPatch, ToolkitSerializer
-from registry.api.viewsets import RegistryViewSet
 from registry.models import Toolkit
 
 NAME = "[A-Za-z0-9_]+"
@@ -31,7 +31,7 @@ class ToolkitFilters(django_filters.FilterSet):
     list=extend_schema(summary="List toolkits"),
     retrieve=extend_schema(summary="Show a toolkit", responses={200: ToolkitSerializer, 404: Failure}),
 )
-class ToolkitViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryViewSet):
+class ToolkitViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Any]):
     """Toolkits the caller may see, call, publish, review or audit."""
 
     serializer_class = ToolkitSerializer

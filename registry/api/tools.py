@@ -5,16 +5,17 @@ from typing import Any
 import django_filters
 from django.db.models import QuerySet
 from django.http import Http404
+from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins
 from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
+from rest_framework.viewsets import GenericViewSet
 
+from audit.api.lists import KnownParameters, StrictOrdering
 from registry import access, search
-from registry.api.filters import KnownParameters, StrictOrdering
 from registry.api.serializers import RISKS, Failure, ToolSerializer
-from registry.api.viewsets import RegistryViewSet
 from registry.models import Tool, ToolkitVersion
 from registry.risk import RiskLevel
 from registry.toolref import ToolRef
@@ -66,15 +67,20 @@ class ToolSearch(SearchFilter):
         responses={200: ToolSerializer, 404: Failure},
     ),
 )
-class ToolViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryViewSet):
+class ToolViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Any]):
     """Tools of the toolkits that the caller may see."""
 
     serializer_class = ToolSerializer
     queryset = Tool.objects.none()
-    filter_backends = [KnownParameters, *RegistryViewSet.filter_backends[1:2], ToolSearch, StrictOrdering]
+    filter_backends = [KnownParameters, DjangoFilterBackend, ToolSearch, StrictOrdering]
     filterset_class = ToolFilters
     search_fields = ["name"]
-    ordering_fields = ["name", "title", "risk", "version__toolkit__name", "version__published_at"]
+    ordering_fields = ["name", "title", "risk", "toolkit", "version", "published_at"]
+    ordering_columns = {
+        "toolkit": ("version__toolkit__name",),
+        "version": ("version__major", "version__minor", "version__patch"),
+        "published_at": ("version__published_at",),
+    }
     ordering = ["version__toolkit__name", "name", "-version__major", "-version__minor", "-version__patch"]
     lookup_field = "id"
     lookup_value_regex = "[^/]+"

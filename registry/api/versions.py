@@ -15,14 +15,16 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
 
+from audit.api.lists import refuse_unknown
 from registry import access, publishing
 from registry.actors import who
 from registry.api.bodies import Body
 from registry.api.errors import BadParameter, Conflict
 from registry.api.rendering import YAMLRenderer
 from registry.api.serializers import RISKS, Failure, VersionSerializer
-from registry.api.viewsets import RegistryViewSet
+from registry.comparisons import predecessor
 from registry.compatibility import compare
 from registry.manifests import export_manifest
 from registry.manifesttext import manifest_text
@@ -91,14 +93,15 @@ class Comparison(serializers.Serializer[Any]):
     list=extend_schema(summary="List versions"),
     retrieve=extend_schema(summary="Show a version", responses={200: VersionSerializer, 404: Failure}),
 )
-class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryViewSet):
+class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Any]):
     """Versions of the toolkits that the caller may see; drafts only for those who publish or review them."""
 
     serializer_class = VersionSerializer
     queryset = ToolkitVersion.objects.none()
     filterset_class = VersionFilters
     search_fields = ["toolkit__name", "title", "description", "tools__name"]
-    ordering_fields = ["toolkit__name", "created_at", "published_at", "risk", "state", "major", "minor", "patch"]
+    ordering_fields = ["toolkit", "version", "created_at", "published_at", "risk", "state"]
+    ordering_columns = {"toolkit": ("toolkit__name",), "version": ("major", "minor", "patch")}
     ordering = ["toolkit__name", "-major", "-minor", "-patch"]
     lookup_field = "id"
     lookup_value_regex = "[^/]+"
@@ -143,22 +146,25 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
 
     @extend_schema(
         summary="Compare with another version of the toolkit",
-        parameters=[OpenApiParameter("to", OpenApiTypes.STR, required=True, description="The older version's id.")],
+        parameters=[
+            OpenApiParameter(
+                "to", OpenApiTypes.STR, description="The older version, such as 1.0.0; else the one before."
+            )
+        ],
         responses={200: Comparison, 400: Failure, 404: Failure},
     )
     @action(detail=True, methods=["get"], filter_backends=[], pagination_class=None)
     def compare(self, request: Request, id: str) -> Response:
         new = self.get_object()
-        old = find_version(who(request), request.query_params.get("to", ""))
-        if old.toolkit_id != new.toolkit_id:
-            raise BadParameter("to", f"Compare with another version of {new.toolkit.name}.")
+        refuse_unknown(request, "to")
+        old = self._older(new, request.query_params.get("to"))
         verdict = compare(old, new)
         told = {"old": str(old), "new": str(new), "level": verdict.level, "reasons": verdict.reasons}
         return Response(Comparison(told).data)
 
     @extend_schema(
         summary="Export a version's manifest",
-        parameters=[OpenApiParameter("form", OpenApiTypes.STR, enum=["json", "yaml"])],
+        parameters=[OpenApiParameter("format", OpenApiTypes.STR, enum=["json", "yaml"])],
         responses={(200, "application/json"): OpenApiTypes.OBJECT, (200, "application/yaml"): OpenApiTypes.STR},
     )
     @action(
@@ -172,14 +178,18 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, RegistryV
         version = self.get_object()
         if not access.may_read_manifest(request.user, version.toolkit):
             raise PermissionDenied(f"Reading the manifest needs the permission 'view' on {version.toolkit.name}.")
-        form = request.query_params.get("form", request.accepted_renderer.format)
-        if form not in {"json", "yaml"}:
-            raise BadParameter("form", "Ask for json or yaml.")
-        if form == "json":
-            request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
-            return Response(export_manifest(version))
-        request.accepted_renderer, request.accepted_media_type = YAMLRenderer(), YAMLRenderer.media_type
-        return Response(manifest_text(version))
+        refuse_unknown(request, "format")
+        is_yaml = request.accepted_renderer.format == YAMLRenderer.format
+        return Response(manifest_text(version) if is_yaml else export_manifest(version))
+
+    def _older(self, new: ToolkitVersion, named: str | None) -> ToolkitVersion:
+        old = predecessor(new)
+        if named is not None:
+            id = named if "@" in named else f"{new.toolkit.name}@{named}"
+            old = find_version(who(self.request), id)
+        if old is None or old.toolkit_id != new.toolkit_id:
+            raise BadParameter("to", f"Name another version of {new.toolkit.name}, such as 1.0.0.")
+        return old
 
     def _publishable(self) -> ToolkitVersion:
         version = self.get_object()

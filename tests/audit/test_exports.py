@@ -46,12 +46,12 @@ def test_the_export_keeps_to_the_same_filters_and_search(admin: Client) -> None:
     for asked in ({"subject_id": "two"}, {"search": "TWO-owner"}):
         assert [row["subject_id"] for row in lines(admin.get("/api/audit/events/export/", asked))] == ["two"]
     assert admin.get("/api/audit/events/export/", {"subject": "two"}).status_code == 400
-    assert admin.get("/api/audit/events/export/", {"form": "xml"}).status_code == 400
+    assert admin.get("/api/audit/events/export/", {"format": "xml"}).status_code == 400
 
 
 def test_any_accept_header_gets_the_form_that_was_asked_for(admin: Client) -> None:
     trail.record("agent", "scout", "agent.created", actor="shell")
-    answer = admin.get("/api/audit/events/export/", {"form": "csv"}, headers={"Accept": "text/csv"})
+    answer = admin.get("/api/audit/events/export/", {"format": "csv"}, headers={"Accept": "text/csv"})
     assert answer.status_code == 200
     assert answer["Content-Disposition"].endswith('.csv"')
 
@@ -69,7 +69,7 @@ def test_hostile_text_stays_inside_its_line(admin: Client) -> None:
 @pytest.mark.parametrize("formula", ["=HYPERLINK(1)", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1"])
 def test_no_cell_of_a_csv_is_a_formula(admin: Client, formula: str) -> None:
     trail.record("agent", formula, formula, actor=formula, outcome="ok", trace_id=formula)
-    whole = b"".join(admin.get("/api/audit/events/export/", {"form": "csv"})).decode()
+    whole = b"".join(admin.get("/api/audit/events/export/", {"format": "csv"})).decode()
     header, row = csv.reader(io.StringIO(whole, newline=""))
     assert tuple(header) == exports.FIELDS
     told = dict(zip(header, row, strict=True))
@@ -81,7 +81,7 @@ def test_no_cell_of_a_csv_is_a_formula(admin: Client, formula: str) -> None:
 def test_csv_cells_with_quotes_and_line_ends_come_back_whole(admin: Client) -> None:
     detail = {"reason": 'said "no",\nthen left'}
     trail.record("agent", "scout", "agent.created", actor="shell", detail=detail)
-    whole = b"".join(admin.get("/api/audit/events/export/", {"form": "csv"})).decode()
+    whole = b"".join(admin.get("/api/audit/events/export/", {"format": "csv"})).decode()
     header, row = csv.reader(io.StringIO(whole, newline=""))
     assert json.loads(dict(zip(header, row, strict=True))["detail"]) == detail
 

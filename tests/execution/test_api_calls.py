@@ -103,12 +103,14 @@ def test_the_idempotency_key_is_the_call_id(robot: APIClient) -> None:
     assert first.json()["call_id"] == "k1"
     assert again.json()["id"] == first.json()["id"]
     assert (other.status_code, other.json()["code"]) == (422, "call_id_reused")
+    assert [error["path"] for error in other.json()["errors"]] == ["Idempotency-Key"]
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
         ({"tool_id": "Lab.Echo", "state": "succeeded"}, 422),
+        ({"tool_id": "Lab.Echo", "context": {"secret": []}}, 422),
         ({"input": {}}, 422),
         ({"tool_id": "Lab.Echo", "input": []}, 422),
         ({"tool_id": 7, "input": {"a": "b"}, "fence": 9}, 422),
@@ -211,8 +213,19 @@ def test_lists_are_paged_filtered_searched_and_cost_the_same_for_any_length(
     assert page["next"]
     assert robot.get("/api/calls/?state=rejected").json()["count"] == 1
     assert robot.get("/api/calls/?search=key-7").json()["count"] == 1
-    assert robot.get("/api/calls/?tool=lab.echo").json()["count"] == 12
-    assert robot.get("/api/calls/?state=nonsense").status_code == 400
+    for tool_id, count in (("lab.echo", 12), ("Lab.Echo@1.0.0", 12), ("Lab.Ech", 0), ("Lab.Echo@1", 0), ("Lab", 0)):
+        assert robot.get("/api/calls/", {"tool_id": tool_id}).json()["count"] == count, tool_id
+    assert robot.get("/api/calls/?ordering=-tool_id").json()["results"][0]["tool_id"] == "Lab.Nothing"
+
+
+@pytest.mark.parametrize(
+    "query", ["state=nonsense", "tool=Lab.Echo", "ordering=nonsense", "ordering=tool_ref", "wait=1"]
+)
+def test_a_list_refuses_a_question_it_does_not_know(robot: APIClient, query: str) -> None:
+    refused = robot.get(f"/api/calls/?{query}")
+    assert refused.status_code == 400
+    assert refused.json()["code"] == "bad_parameter"
+    assert refused.json()["errors"][0]["path"] == query.partition("=")[0]
 
 
 def claim(pk: str) -> None:

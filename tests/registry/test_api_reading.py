@@ -87,7 +87,7 @@ def test_tools_are_found_by_what_they_say_take_and_need(api: APIClient, query: s
         ("search=power", ["Calculator@1.1.0"]),
         ("state=draft", []),
         ("in_review=true", []),
-        ("ordering=major,minor&toolkit=Calculator", ["Calculator@1.0.0", "Calculator@1.1.0"]),
+        ("ordering=version&toolkit=Calculator", ["Calculator@1.0.0", "Calculator@1.1.0"]),
     ],
 )
 def test_versions_are_filtered_and_ordered(api: APIClient, query: str, found: list[str]) -> None:
@@ -111,6 +111,7 @@ def test_toolkits_name_the_version_that_a_call_without_one_means(api: APIClient)
         ("tools/?ordering=version__toolkit__owner__password", "ordering"),
         ("tools/?ordering=name;drop table registry_tool", "ordering"),
         ("tools/?ordering=(SELECT 1)", "ordering"),
+        ("versions/?ordering=toolkit__name", "ordering"),
         ("tools/?risk=huge", "risk"),
         ("tools/?state=gone", "state"),
         ("tools/?owner__password__startswith=a", "owner__password__startswith"),
@@ -124,8 +125,11 @@ def test_toolkits_name_the_version_that_a_call_without_one_means(api: APIClient)
         ("toolkits/?page_size=-1", "page_size"),
         ("toolkits/?page_size=1e3", "page_size"),
         ("toolkits/?page_size=²", "page_size"),
-        ("versions/Calculator@1.1.0/manifest/?form=xml", "form"),
+        ("versions/Calculator@1.1.0/manifest/?form=yaml", "form"),
+        ("versions/Calculator@1.1.0/manifest/?format=xml", "format"),
         ("versions/Calculator@1.1.0/compare/?to=Mail@1.0.0", "to"),
+        ("versions/Calculator@1.0.0/compare/", "to"),
+        ("versions/Calculator@1.1.0/compare/?with=1.0.0", "with"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_told_which_part(api: APIClient, path: str, parameter: str) -> None:
@@ -194,6 +198,8 @@ def test_a_tool_is_found_by_its_id_or_as_the_latest(api: APIClient) -> None:
 def test_two_versions_are_compared_with_reasons(api: APIClient) -> None:
     forward = api.get("/api/versions/Calculator@1.1.0/compare/?to=Calculator@1.0.0").json()
     backward = api.get("/api/versions/Calculator@1.0.0/compare/?to=Calculator@1.1.0").json()
+    for query in ("", "?to=1.0.0"):  # the version before is what one mostly means, and the toolkit need not be said
+        assert api.get(f"/api/versions/Calculator@1.1.0/compare/{query}").json() == forward
     assert (forward["level"], backward["level"]) == ("safe", "breaking")
     assert any("Power" in reason for reason in backward["reasons"])
 

@@ -55,10 +55,15 @@ def test_yaml_and_json_say_the_same(api: APIClient) -> None:
     document = manifest("Calculator", "1.1.0")
     assert send(api, yaml.safe_dump(document), "application/yaml").json()["outcome"] == "created"
     assert send(api, json.dumps(document)).json()["outcome"] == "unchanged"
+    for name in ("application/x-yaml", "text/yaml; charset=utf-8"):
+        assert send(api, yaml.safe_dump(document), name).json()["outcome"] == "unchanged"
+    refused = send(api, yaml.safe_dump(document), "text/plain")
+    assert refused.status_code == 415
+    assert "Content-Type: application/json or application/yaml" in refused.json()["message"]
 
 
 def test_an_exported_manifest_changes_nothing_when_it_comes_back(api: APIClient) -> None:
-    as_yaml = api.get("/api/versions/Calculator@1.0.0/manifest/?form=yaml")
+    as_yaml = api.get("/api/versions/Calculator@1.0.0/manifest/?format=yaml")
     assert as_yaml["Content-Type"] == "application/yaml"
     assert send(api, as_yaml.content, "application/yaml").json()["outcome"] == "unchanged"
     by_accept = api.get("/api/versions/Calculator@1.0.0/manifest/", HTTP_ACCEPT="application/yaml")

@@ -1,0 +1,55 @@
+"""What every list of /api/ shares: a misspelled question is refused instead of answered with everything."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework.exceptions import ValidationError
+from rest_framework.filters import BaseFilterBackend, OrderingFilter
+from rest_framework.request import Request
+
+_ALWAYS = frozenset({"page", "page_size", "ordering", "search", "format"})
+
+
+class KnownParameters(BaseFilterBackend):
+    """Refuses a query parameter that this list does not know; a view names further ones in `more_parameters`."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        filters = getattr(view, "filterset_class", None)
+        filtered = filters.base_filters if filters else ()
+        refuse_unknown(request, *_ALWAYS, *filtered, *getattr(view, "more_parameters", ()))
+        return queryset
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        return []
+
+
+class StrictOrdering(OrderingFilter):
+    """Orders by the names that answers use, then by key so that pages never overlap; refuses other names.
+
+    A view's `ordering_columns` says which columns a name stands for where it is not a column's own.
+    """
+
+    def remove_invalid_fields(self, queryset: Any, fields: Any, view: Any, request: Request) -> list[str]:
+        columns = getattr(view, "ordering_columns", {})
+        ordered, sign = [], ""
+        for field in fields:
+            sign, name = ("-", field[1:]) if field.startswith("-") else ("", field)
+            if name not in view.ordering_fields:
+                raise ValidationError({"ordering": [_told(view)]})
+            ordered += [sign + column for column in columns.get(name, (name,))]
+        return [*ordered, f"{sign}pk"]
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        (ordering,) = super().get_schema_operation_parameters(view)
+        return [{**ordering, "description": _told(view)}]
+
+
+def refuse_unknown(request: Request, *known: str) -> None:
+    """Raises a ValidationError that names every query parameter that is not one of these."""
+    told = f"Not known here; there are {', '.join(sorted(known))}."
+    if unknown := sorted(set(request.query_params) - set(known)):
+        raise ValidationError({name: [told] for name in unknown})
+
+
+def _told(view: Any) -> str:
+    return f"Order by {', '.join(view.ordering_fields)}, with a minus for descending."
