@@ -33,6 +33,7 @@ MAX_LINE = 1_000
 def perform(id: UUID) -> None:
     """Run a queued call, unless someone else did, it ended, or it may no longer run."""
     with revision.pinned():
+        revision.current()  # first of all: it finds out whether the connection still stands
         call = calls.read(id)
         if call is None or call.state != State.QUEUED:
             return

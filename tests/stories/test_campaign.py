@@ -26,6 +26,7 @@ CALLERS = 6
 KILLS = 10
 SETTLED = 2 * (LEASE + SWEEP) + 30  # seconds after which no call may still be open
 MOST_RUNS = {"Ring": 1, "Slow": 1, "RingInline": 3, "SlowButSafe": 3, "Flaky": 5}
+MORE: dict[str, dict[str, Any]] = {"Slow": {"seconds": 0.2}, "SlowButSafe": {"seconds": 0.2}, "Flaky": {"fails": 1}}
 ENDS = {"succeeded", "failed", "timed_out", "unknown"}
 
 
@@ -85,9 +86,7 @@ def plan(laboratory: Laboratory, chance: random.Random, number: int) -> Asked:
 
 def insist(laboratory: Laboratory, one: Asked) -> None:
     """As a good client does: the same call_id until there is an answer."""
-    more: dict[str, Any] = {"Slow": {"seconds": 0.2}, "SlowButSafe": {"seconds": 0.2}, "Flaky": {"fails": 1}}.get(
-        one.tool, {}
-    )
+    more = MORE.get(one.tool, {})
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(OSError, HTTPException):

@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.stories.laboratory import Laboratory, Reply, at_work, lines, together
+from tests.stories.laboratory import SWEEP, Laboratory, Reply, at_work, lines, together
 from tests.stories.product import wait_until
 from tests.stories.stack import OneMachine, Stack, company
 
@@ -89,6 +89,10 @@ def test_a_database_that_stops_under_load_loses_no_answer_it_gave(laboratory: La
         assert wait_until(laboratory.is_healthy, 15)
         again = together(16, *[lambda: laboratory.oxp("Echo", value=1)] * 48)
         assert {reply.status for reply in again} == {200}  # no thread holds on to a connection that is gone
+        began = time.monotonic()
+        queued = together(4, *[lambda: laboratory.oxp("Ring", ledger=str(laboratory.ledger()))] * 4)
+        assert {reply.status for reply in queued} == {200}  # nor does a worker, which would cost a sweep
+        assert time.monotonic() - began < SWEEP
     told = {call_id: reply for call_id, reply in replies.items() if reply is not None}
     assert {(reply.status, reply.code) for reply in told.values()} <= {(200, ""), (400, "unavailable")}
     acknowledged = {call_id for call_id, reply in told.items() if reply.status == 200}
