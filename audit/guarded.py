@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transac
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from audit import rows
+from audit.glance import numbered
 from audit.rows import Rows
 
 
@@ -75,13 +76,7 @@ def _joined(guard: str, shape: tuple[tuple[type[models.Model], tuple[str, ...], 
             f"added_{number} AS (INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({names})"
             f" SELECT new.* FROM guard, (VALUES {', '.join([row] * count)}) AS new)"
         )
-    return _numbered(f"WITH {', '.join(parts)} SELECT count(*) FROM guard")
-
-
-def _numbered(statement: str) -> str:
-    """With $1, $2, … in place of %s, so that the driver has nothing to rewrite at each execution."""
-    texts = statement.split("%s")
-    return "".join(f"{text}${number}" for number, text in enumerate(texts[:-1], 1)) + texts[-1]
+    return numbered(f"WITH {', '.join(parts)} SELECT count(*) FROM guard")
 
 
 def _type_of(field: "models.Field[Any, Any]") -> str:

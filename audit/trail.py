@@ -13,12 +13,14 @@ from django.db.transaction import TransactionManagementError
 from audit import rows
 from audit.canonical import canonical
 from audit.chain import Chain, key_id, row_hash
+from audit.glance import glance
 from audit.models import Event
 from audit.rows import Rows
 from audit.stream import moment
 
 __all__ = ["Chain", "Entry", "append", "append_all", "chain_of", "linked", "new_chain", "record", "tail_of"]
 
+_TAIL = "SELECT seq, hash FROM audit_event WHERE subject_kind = %s AND subject_id = %s ORDER BY seq DESC LIMIT 1"
 _COLUMNS = (
     "subject_kind",
     "subject_id",
@@ -64,12 +66,7 @@ def chain_of(kind: str, id: str, *, is_locked: bool = False) -> Chain:
 
 def tail_of(kind: str, id: str) -> Chain:
     """The chain of a subject as it stands; a writer who was overtaken since finds its number taken (IntegrityError)."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT seq, hash FROM audit_event WHERE subject_kind = %s AND subject_id = %s ORDER BY seq DESC LIMIT 1",
-            [kind, id],
-        )
-        tail = cursor.fetchone()
+    tail = glance(_TAIL, [kind, id])
     return Chain(kind, id) if tail is None else Chain(kind, id, tail[0], bytes(tail[1]))
 
 

@@ -15,6 +15,7 @@ PRAGMAS = {
     "synchronous": "NORMAL",  # survives the death of any process; a power cut may cost the last moments, never the file
     "mmap_size": 134_217_728,
     "cache_size": -16_000,
+    "wal_autocheckpoint": 8_000,  # pages; each checkpoint waits for the disk, and all writers wait for the checkpoint
 }
 # Milliseconds after which PostgreSQL gives up, so that no request hangs on another one's lock or on a lost client.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 5_000, "idle_in_transaction_session_timeout": 60_000}

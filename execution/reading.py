@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from audit.glance import glance
 from execution.models import Call
 
 
@@ -21,9 +22,7 @@ class _Plan(NamedTuple):
 def row(id: UUID) -> Call | None:
     database = connections[DEFAULT_DB_ALIAS]
     plan = _plan(database.vendor)
-    with database.cursor() as cursor:
-        cursor.execute(plan.statement, [id.hex if database.vendor == "sqlite" else id])
-        found = cursor.fetchone()
+    found = glance(plan.statement, [id.hex if database.vendor == "sqlite" else id])
     if found is None:
         return None
     values = list(found)

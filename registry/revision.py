@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from django.db import InterfaceError, OperationalError, connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
+from audit.glance import glance
 from registry.triggers import EVENTS, Reaction, Trigger, differs, install
 
 _SQLITE_BUMP = "UPDATE registry_revision SET number = random() & 9223372036854775807;"
@@ -55,9 +56,9 @@ def _read() -> int:
 
 
 def _number() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(_READ)
-        row = cursor.fetchone()
+    row = glance(_READ)
+    if row is None:
+        raise LookupError("The table registry_revision has lost its row.")
     return int(row[0])
 
 
