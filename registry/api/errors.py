@@ -90,7 +90,9 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler404: a page for browsers, JSON for programs."""
-    return _json(request, 404, "not_found", _NOT_FOUND) or defaults.page_not_found(request, exception)
+    is_bare = request.path_info.startswith("/api/") and not request.path_info.endswith("/")
+    message = "There is nothing here: addresses under /api/ end with a slash." if is_bare else _NOT_FOUND
+    return _json(request, 404, "not_found", message) or defaults.page_not_found(request, exception)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
