@@ -28,6 +28,8 @@ MAX_TOKEN = 8_192
 MAX_JWT_LIFE = 15 * 60
 CLOCK_LEEWAY = 10
 CHALLENGE = 'Bearer realm="placet"'
+# The same for a name that is no agent and for a wrong signature: who has no secret learns no names.
+BAD_TOKEN = "The token is malformed, expired or not signed with the secret of the agent it names"
 
 _cache: dict[bytes, tuple[Caller, float]] = {}
 _cached_at = -1
@@ -116,7 +118,7 @@ def _by_jwt(token: str) -> tuple[Caller, float]:
         agent = _agent_named(claimed.get("sub"))
         secret = agents.jwt_secret_of(agent) if agent is not None else None
         if agent is None or secret is None:
-            raise NotAuthenticated("The token's 'sub' is not an agent here")
+            raise NotAuthenticated(BAD_TOKEN)
         claims = jwt.decode(
             token,
             secret,
@@ -129,7 +131,7 @@ def _by_jwt(token: str) -> tuple[Caller, float]:
         logger.error("the JWT secret of an agent cannot be opened: %s", error)
         raise NotAuthenticated("The token cannot be checked; use a key") from error
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise NotAuthenticated("The token is malformed, expired or not signed with the agent's secret") from error
+        raise NotAuthenticated(BAD_TOKEN) from error
     if not expires <= time.time() + MAX_JWT_LIFE + CLOCK_LEEWAY:
         raise NotAuthenticated("The token's 'exp' is more than 15 minutes ahead")
     if "aud" in claims:
