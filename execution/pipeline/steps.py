@@ -26,11 +26,13 @@ def find_tool(request: CallRequest) -> ToolSpec:
         )
     tool = resolve(ref)
     if tool is None or tool.toolkit_id not in visible_toolkits(request.caller):
-        version = f"version {'.'.join(map(str, ref.version))}" if ref.version else "in any version"
+        wanted = (
+            f"version {'.'.join(map(str, ref.version))} is not available" if ref.version else "has no version to call"
+        )
         raise CallError(
             ErrorCode.UNSUPPORTED_TOOL,
             f"Tool '{ref.flat_name}' was not found",
-            developer_message=f"{ref.toolkit}.{ref.tool} {version} is not available",
+            developer_message=f"{ref.toolkit}.{ref.tool} {wanted}",
         )
     return tool
 

@@ -63,7 +63,7 @@ class PythonRuntime:
         except HostTimeout as error:
             raise CallError(
                 ErrorCode.TIMEOUT,
-                f"The tool did not answer within {invocation.timeout:g} seconds",
+                f"The tool did not answer within {invocation.timeout:g} s",
                 details={"timeout_ms": round(invocation.timeout * 1000)},
             ) from error
         except HostCancelled as error:
