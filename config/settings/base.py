@@ -142,6 +142,7 @@ UNFOLD = {
     "SITE_HEADER": "Placet",
     "SITE_SUBHEADER": "Tools, policy, evidence",
     "SITE_SYMBOL": "verified",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("registry/icon.svg")}],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": True, "navigation": "config.sidebar.navigation"},

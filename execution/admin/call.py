@@ -25,6 +25,7 @@ _HEAVY = ("input", "result", "error", "decision", "warnings", "sealed", "sealed_
 class CallAdmin(ReadOnlyAdmin):
     """Everyone on the staff may look; each sees the calls that are theirs to see."""
 
+    empty_text = "No call yet, or none that is yours to see. An agent makes one with POST /tools/call."
     list_display = ["when", "by", "what", "status", "through", "took"]
     list_filter = [
         ("state", ChoicesCheckboxFilter),

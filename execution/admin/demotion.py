@@ -16,6 +16,7 @@ from registry.access import may, visible_tools
 class DemotionAdmin(ReadOnlyAdmin):
     """Whoever may publish a toolkit may let its tools run inline again."""
 
+    empty_text = "No inline tool has overrun its time: each runs where its version says."
     list_display = ["served", "since", "because"]
     list_display_links = None
     search_fields = ["tool__name", "tool__version__toolkit__name", "reason"]

@@ -87,6 +87,7 @@ class NewKeyForm(forms.Form):
 class AgentAdmin(ReadOnly, PagesAdmin):
     """Agents that one owns, or all for those who may view agents; secrets are shown once, in the answer itself."""
 
+    empty_text = "No agent yet, or none that is yours. Make one here, or with manage.py create_agent."
     list_display = ["name", "owner", "active", "open_keys", "created_at"]
     list_display_links = ["name"]
     list_filter = ["is_active", ("owner", admin.RelatedOnlyFieldListFilter)]

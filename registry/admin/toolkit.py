@@ -58,6 +58,10 @@ class VersionInline(ReadOnly, TabularInline):
 class ToolkitAdmin(SeenToolkits, ToolkitPermissions, ModelAdmin):
     """A toolkit's words and permissions; its versions have pages of their own."""
 
+    empty_text = (
+        "No toolkit yet, or none that you may see. "
+        "One comes with its first version: paste a manifest under Versions, or run manage.py import_toolkit."
+    )
     list_display = ["name", "title", "latest", "owner", "created_at"]
     list_display_links = ["name"]
     list_filter = [("owner", admin.RelatedOnlyFieldListFilter)]

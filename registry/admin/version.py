@@ -55,6 +55,7 @@ class InReview(SimpleListFilter):
 class VersionAdmin(SeenToolkits, PagesAdmin):
     """A version is written by its manifest and moved by steps; a published one is only read."""
 
+    empty_text = "No version yet, or none that you may see. Paste a manifest here, or run manage.py import_toolkit."
     list_display = ["name", "state_label", "risk_label", "tool_count", "published_at", "published_by", "edited_by"]
     list_display_links = ["name"]
     list_filter = [

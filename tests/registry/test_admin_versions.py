@@ -71,6 +71,14 @@ def test_the_list_is_searched_and_filtered(cast: Cast) -> None:
         assert [str(version) for version in shown] == found, query
 
 
+def test_an_empty_list_says_how_it_fills_or_that_nothing_matches(cast: Cast) -> None:
+    address = reverse("admin:registry_toolkitversion_changelist")
+    empty = browser(cast.stranger).get(address).content.decode()
+    assert "Paste a manifest here, or run manage.py import_toolkit." in empty
+    for query in ("?q=nothing", "?review=waiting"):
+        assert "Nothing here matches." in browser(cast.superuser).get(address + query).content.decode()
+
+
 def test_a_version_is_shown_with_its_tools_and_parameters(cast: Cast, stored: ToolkitVersion) -> None:
     page = browser(cast.viewer).get(url(stored)).content.decode()
     for told in (stored.digest, "Adds two numbers together.", "http://127.0.0.1:9/add", "apiVersion: placet.dev/v1"):
