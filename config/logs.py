@@ -5,6 +5,9 @@ import logging
 _VISIBLE = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 160)]}
 _VISIBLE |= {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
+# Refused requests, such as one for a foreign host: the line says all, and a stranger cannot fill the log.
+_CALLERS_FAULT = "django.security."
+
 
 class LineFormatter(logging.Formatter):
     """Time, level, logger, message; a traceback follows on lines of its own, indented."""
@@ -14,7 +17,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         first = super().format(_without_traceback(record)).translate(_VISIBLE)
-        if record.exc_info:
+        if record.exc_info and not record.name.startswith(_CALLERS_FAULT):
             trace = self.formatException(record.exc_info)
             return "\n".join([first, *(f"    {line.translate(_VISIBLE)}" for line in trace.splitlines())])
         return first

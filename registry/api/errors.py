@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from rest_framework import exceptions, status
@@ -98,6 +98,8 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler400: a page for browsers, JSON for programs."""
     message = "The request could not be read."
+    if isinstance(exception, DisallowedHost):
+        message = "This host name is not served here; the setting ALLOWED_HOSTS names those that are."
     return _json(request, 400, "bad_request", message) or defaults.bad_request(request, exception)
 
 

@@ -1,7 +1,11 @@
 """What surrounds every page: no script that stands in it runs, and a POST never turns into a reading."""
 
+import logging
+
 import pytest
 from django.test import Client
+
+from config.logs import LineFormatter
 
 
 @pytest.mark.django_db
@@ -28,3 +32,12 @@ def test_who_writes_is_told_of_the_slash_and_not_answered_with_a_list(method: st
         "code": "not_found",
         "message": "There is nothing here: addresses under /api/ end with a slash.",
     }
+
+
+@pytest.mark.parametrize("path", ["/health", "/tools", "/api/tools/"])
+def test_a_foreign_host_is_told_so_and_costs_one_line_of_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    answer = Client().get(path, headers={"Host": "evil.example"})
+    assert answer.status_code == 400
+    assert "ALLOWED_HOSTS" in answer.json()["message"]
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "\n" not in LineFormatter().format(record)
