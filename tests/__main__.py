@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
         print(f"\n=== {title} ===", flush=True)
         begin = time.monotonic()
         environment = {**os.environ, "PLACET_TEST_DATABASE": database}
-        code = subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], env=environment).returncode
+        code = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", *arguments], env=environment).returncode
         # Tests that touch no database run once: nothing may be left for the second run.
         is_good = code == 0 or (code == NOTHING_COLLECTED and database != "sqlite")
         results[title] = (is_good, time.monotonic() - begin)
