@@ -137,7 +137,7 @@ def sqlite(path: Path) -> dict[str, object]:
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
-            "timeout": 5,
+            "timeout": 2,  # seconds; our own writers wait at the gate, so this is for strangers who hold the file
             "init_command": "; ".join(f"PRAGMA {name}={value}" for name, value in PRAGMAS.items()),
         },
     }

@@ -17,7 +17,7 @@ from django.db.backends.sqlite3 import base
 
 from config.sqlite.ferry import Ferry, Statement
 
-PATIENCE = 5.0  # seconds, as SQLite's own where the settings name none
+PATIENCE = 5.0  # seconds that a thread waits for the writers before it in its own process
 
 _gates: dict[str, "Gate"] = {}
 _gates_lock = threading.Lock()
@@ -109,7 +109,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return
         gate = self._current_gate()
         if gate is not None:
-            gate.enter(self.settings_dict["OPTIONS"].get("timeout", PATIENCE))
+            gate.enter(PATIENCE)
             self._held = gate
 
     def _leave(self) -> None:

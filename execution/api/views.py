@@ -83,7 +83,7 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     @extend_schema(request=None, responses={200: CallSerializer, 202: CallSerializer})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """200: it will never run. 202: it runs, and its tool was told to stop."""
+        """200: it has ended and will not run. 202: it runs, and its tool was told to stop."""
         call = self.get_object()
         if not access.may_cancel(request.user, self._caller, call):
             raise PermissionDenied("Only the agent that made the call, or its owner, may cancel it")

@@ -369,10 +369,10 @@ def test_a_jwt_signed_with_a_guess_is_refused(made: NewAgent, secret: str) -> No
     ids=lambda token: token[:30],
 )
 def test_a_malformed_or_huge_jwt_is_refused_fast(made: NewAgent, token: str) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     with pytest.raises(NotAuthenticated):
         authenticate(bearer(token))
-    assert time.perf_counter() - before < 0.5
+    assert time.process_time() - before < 0.5
 
 
 def test_a_jwt_is_refused_once_it_has_expired_although_it_was_remembered(made: NewAgent) -> None:

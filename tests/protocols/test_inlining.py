@@ -76,9 +76,9 @@ def test_r13_a_small_schema_with_a_huge_expansion_stays_small() -> None:
     for level in range(1, 40):
         below = {"$ref": f"#/$defs/d{level - 1}"}
         defs[f"d{level}"] = {"type": "object", "properties": {"a": below, "b": below}}
-    before = time.perf_counter()
+    before = time.process_time()
     flat = orjson.dumps(without_refs({"$ref": "#/$defs/d39", "$defs": defs}))
-    assert time.perf_counter() - before < 0.5
+    assert time.process_time() - before < 0.5
     assert len(flat) < 100_000
     assert b"$ref" not in flat
 

@@ -134,9 +134,9 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_a_body_that_cannot_be_taken_is_answered_fast_and_leaves_nothing(
     api: APIClient, body: Any, content_type: str, status: int
 ) -> None:
-    before, start = Event.objects.count(), time.perf_counter()
+    before, start = Event.objects.count(), time.process_time()
     response = send(api, body, content_type)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/json"
     assert set(response.json()) >= {"code", "message"}

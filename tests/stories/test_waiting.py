@@ -49,7 +49,8 @@ def test_a_running_call_that_is_cancelled_stops_at_once(laboratory: Laboratory) 
         time.sleep(0.2)
         asked = time.monotonic()
         reply = laboratory.send("POST", f"/api/calls/{call['id']}/cancel/")
-        assert (reply.status, reply.body["cancel_requested"]) == (202, True)
+        assert reply.status in (202, 200)  # asked to stop, or stopped by the time of the answer
+        assert reply.body["cancel_requested"] is True
         after = waiting.result()
     assert time.monotonic() - asked < 2
     assert (after["state"], after["error"]["code"]) == ("cancelled", "canceled")
