@@ -7,24 +7,32 @@ import subprocess
 import sys
 import time
 
-RUNS = {"SQLite": "sqlite", "PostgreSQL 18 and Redis": "postgres"}
+DATABASES = {"SQLite": "sqlite", "PostgreSQL 18 and Redis": "postgres"}
+# Stories start the whole product and kill parts of it: they have the machine to themselves.
+PARTS = {"parts": ["-n", "2", "--ignore=tests/stories"], "stories": ["tests/stories"]}
 NOTHING_COLLECTED = 5
 
 
 def main(arguments: list[str]) -> int:
     results = {}
-    for title, database in RUNS.items():
-        print(f"\n=== {title} ===", flush=True)
-        begin = time.monotonic()
-        environment = {**os.environ, "PLACET_TEST_DATABASE": database}
-        code = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", *arguments], env=environment).returncode
-        # Tests that touch no database run once: nothing may be left for the second run.
-        is_good = code == 0 or (code == NOTHING_COLLECTED and database != "sqlite")
-        results[title] = (is_good, time.monotonic() - begin)
+    for title, database in DATABASES.items():
+        for part, own in ({"": []} if arguments else PARTS).items():
+            name = f"{title}, {part}" if part else title
+            print(f"\n=== {name} ===", flush=True)
+            begin = time.monotonic()
+            code = run([*own, *arguments], database)
+            # Tests that touch no database run once: nothing may be left for the second run.
+            is_good = code == 0 or (code == NOTHING_COLLECTED and database != "sqlite")
+            results[name] = (is_good, time.monotonic() - begin)
     print("\n=== summary ===")
-    for title, (is_good, seconds) in results.items():
-        print(f"{title:<24} {'passed' if is_good else 'FAILED'} in {seconds:.0f} s")
+    for name, (is_good, seconds) in results.items():
+        print(f"{name:<32} {'passed' if is_good else 'FAILED'} in {seconds:.0f} s")
     return 0 if all(is_good for is_good, _ in results.values()) else 1
+
+
+def run(arguments: list[str], database: str) -> int:
+    environment = {**os.environ, "PLACET_TEST_DATABASE": database}
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], env=environment).returncode
 
 
 if __name__ == "__main__":
