@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from registry.toolspec import ToolSpec
-
 from policy.caller import Caller
+from registry.toolspec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
