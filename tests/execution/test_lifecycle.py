@@ -9,7 +9,15 @@ import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from audit.models import Event
 from audit.verification import verify
@@ -28,6 +36,7 @@ from tests.execution.conftest import Call as MakeCall
 
 pytestmark = pytest.mark.django_db
 
+MOST_CALLS = 3  # few, so that much happens to each
 TOOLS = ("Slow", "SlowButSafe", "Flaky")
 MOVES: dict[str, dict[str, str]] = {  # which event may follow a state, and the state it leads to
     "call.queued": {"": State.QUEUED},
@@ -74,6 +83,7 @@ class Lifecycle(RuleBasedStateMachine):
         transaction.set_rollback(True)
         self._undo.__exit__(None, None, None)
 
+    @precondition(lambda self: len(self.requests) < MOST_CALLS)
     @rule(target=submitted, tool=st.sampled_from(TOOLS))
     def submit(self, tool: str) -> Any:
         call_id = f"call-{len(self.requests)}"
@@ -108,8 +118,9 @@ class Lifecycle(RuleBasedStateMachine):
         assert tool is not None
         claim = calls.claim(row, tool, "tester")
         assert (claim is not None) == (row.state == State.QUEUED and not row.cancel_requested and not self._is_late(id))
-        if claim is not None:
-            self.fences[id].append(claim.fence)
+        if claim is None:
+            return multiple()
+        self.fences[id].append(claim.fence)
         return claim
 
     @rule(id=submitted)
@@ -132,13 +143,18 @@ class Lifecycle(RuleBasedStateMachine):
             now = Call.objects.get(pk=id).state
             assert now == (State.CANCELLED if row.state == State.QUEUED else row.state)
 
-    @rule(id=submitted)
-    def the_lease_ends(self, id: Any) -> None:
-        Call.objects.filter(pk=id, state=State.RUNNING).update(lease_until=Later(-1))
+    @precondition(lambda self: self._any(State.RUNNING))
+    @rule()
+    def a_worker_is_lost(self) -> None:
+        row = Call.objects.filter(state=State.RUNNING).earliest("id")
+        Call.objects.filter(pk=row.pk).update(lease_until=Later(-1))
+        self.sweep()
 
-    @rule(id=submitted)
-    def nobody_takes_it_in_time(self, id: Any) -> None:
-        Call.objects.filter(pk=id, state=State.QUEUED).update(deadline=Later(-1))
+    @precondition(lambda self: self._any(State.QUEUED))
+    @rule()
+    def nobody_takes_it_in_time(self) -> None:
+        row = Call.objects.filter(state=State.QUEUED).latest("id")
+        Call.objects.filter(pk=row.pk).update(deadline=Later(-1))
 
     @rule()
     def sweep(self) -> None:
@@ -153,34 +169,34 @@ class Lifecycle(RuleBasedStateMachine):
                 assert now == (State.FAILED if before[id].fence >= MAX_LOST else State.QUEUED)
 
     @rule(claim=claims)
-    def succeed(self, claim: Claim | None) -> None:
-        if claim is not None:
-            held = self._holds(claim)
-            calls.succeed(claim, RunResult(value=claim.fence))
-            self._after_writing(claim, held, State.SUCCEEDED)
+    def succeed(self, claim: Claim) -> None:
+        held = self._holds(claim)
+        calls.succeed(claim, RunResult(value=claim.fence))
+        self._after_writing(claim, held, State.SUCCEEDED)
 
     @rule(claim=claims, code=st.sampled_from([ErrorCode.EXECUTION_FAILED, ErrorCode.TIMEOUT, ErrorCode.CANCELED]))
-    def fail(self, claim: Claim | None, code: ErrorCode) -> None:
+    def fail(self, claim: Claim, code: ErrorCode) -> None:
         ends = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
-        if claim is not None:
-            held = self._holds(claim)
-            calls.fail(claim, Failure(code=code, message="No"))
-            self._after_writing(claim, held, ends.get(code, State.FAILED))
+        held = self._holds(claim)
+        calls.fail(claim, Failure(code=code, message="No"))
+        self._after_writing(claim, held, ends.get(code, State.FAILED))
 
     @rule(claim=claims)
-    def retry(self, claim: Claim | None) -> None:
-        if claim is not None:
-            held = self._holds(claim)
-            calls.retry(claim, Failure(code=ErrorCode.EXECUTION_FAILED, message="No", can_retry=True), 0.0)
-            self._after_writing(claim, held, State.QUEUED)
+    def retry(self, claim: Claim) -> None:
+        held = self._holds(claim)
+        calls.retry(claim, Failure(code=ErrorCode.EXECUTION_FAILED, message="No", can_retry=True), 0.0)
+        self._after_writing(claim, held, State.QUEUED)
 
-    @precondition(lambda self: Call.objects.filter(state=State.UNKNOWN).exists())
+    @precondition(lambda self: self._any(State.UNKNOWN))
     @rule()
     def settle(self) -> None:
         row = Call.objects.filter(state=State.UNKNOWN).earliest("id")
         self.ended.pop(row.pk, None)
         assert calls.settle(row, actor="user:author", succeeded=True, reason="Seen in the ledger")
         assert not calls.settle(row, actor="user:author", succeeded=True, reason="Twice")
+
+    def _any(self, state: State) -> bool:
+        return Call.objects.filter(state=state).exists()
 
     def _is_late(self, id: Any) -> bool:
         return Call.objects.filter(pk=id, deadline__lte=Later(0)).exists()

@@ -150,7 +150,6 @@ def test_a_heartbeat_and_a_takeover_agree(claimed: list[Claim]) -> None:
     for claim, (_, was_lost) in zip(claimed, results, strict=True):
         row = Call.objects.get(pk=claim.id)
         assert was_lost == (row.state == State.QUEUED) == (row.lease_until is None)
-        pulse._beat(claim)
         assert claim.cancel.is_set() == was_lost
 
 
@@ -169,6 +168,19 @@ def test_a_late_result_does_not_disturb_the_next_attempt(claimed: list[Claim], t
         assert Call.objects.get(pk=claim.id).result == '"done"'
         assert sorted(events(claim.id)[5:]) == ["call.stale_write", "call.started", "call.succeeded"]
     assert verify().is_intact
+
+
+def test_a_late_result_does_not_disturb_a_cancellation(claimed: list[Claim]) -> None:
+    expire(claimed)
+    sweep()
+    rows = [Call.objects.get(pk=claim.id) for claim in claimed]
+    race(
+        lambda number: calls.succeed(claimed[number], RunResult(value="late")),
+        lambda number: calls.cancel(rows[number], actor="agent:tester"),
+    )
+    for claim in claimed:
+        assert Call.objects.get(pk=claim.id).state == State.CANCELLED
+        assert sorted(events(claim.id)[5:]) == ["call.cancelled", "call.stale_write"]
 
 
 def test_one_call_id_sent_many_times_at_once_is_one_call(call: MakeCall, tmp_path: Path) -> None:
