@@ -97,13 +97,19 @@ def _listen_local(is_ready: threading.Event) -> None:
 _mouth: tuple[int, socket.socket, int] | None = None
 
 
-def _send(topic: str) -> None:
+def _open_mouth() -> tuple[int, socket.socket, int]:
+    """One per process, and a fork has its own."""
     global _mouth
+    with _lock:
+        if _mouth is None or _mouth[0] != os.getpid():
+            mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            _mouth = (os.getpid(), mouth, os.open(_sockets(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        return _mouth
+
+
+def _send(topic: str) -> None:
     _heard(topic)
-    if _mouth is None or _mouth[0] != os.getpid():
-        mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        _mouth = (os.getpid(), mouth, os.open(_sockets(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    pid, mouth, handle = _mouth
+    pid, mouth, handle = _open_mouth()
     own = f"{pid}.sock"
     for name in os.listdir(handle):
         if name == own or not name.endswith(".sock"):
