@@ -27,7 +27,7 @@ from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
 from execution.opening import HOST, RESEND_AFTER
-from execution.outcomes import outcome_of, warnings_about
+from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
 from registry.toolspec import ToolSpec
 
@@ -94,8 +94,11 @@ def expire(call: Call) -> bool:
     return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", {})
 
 
-def succeed(claim: Claim, result: RunResult) -> CallOutcome:
-    """Record what the tool returned; the caller gets it with secrets removed, people see the redacted copy."""
+def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
+    """Record what the tool returned; the caller gets it with secrets removed, people see the redacted copy.
+
+    None if the call was taken over meanwhile, and goes on without this attempt.
+    """
     redactor = claim.redactor
     returned: Any = list(result.content) if result.content else result.value
     answer = redactor.for_caller(returned)
@@ -112,7 +115,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome:
     detail = {"attempt": claim.fence, "duration_ms": duration, "result_sha256": hashlib.sha256(shown).hexdigest()}
     entry = Entry(event="call.succeeded", actor=_actor(claim), detail=detail)
     if not _finish(claim, changes, entry, status="succeeded"):
-        return _as_it_stands(claim)
+        return None
     return CallOutcome(
         id=claim.id,
         call_id=claim.call_id,
@@ -125,8 +128,8 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome:
     )
 
 
-def fail(claim: Claim, failure: Failure) -> CallOutcome:
-    """Record how the attempt went wrong, and that the call ends with it."""
+def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
+    """Record how the attempt went wrong, and that the call ends with it; None if it was taken over meanwhile."""
     told = _redacted(claim, failure)
     state = _ENDS.get(failure.code, State.FAILED)
     duration = claim.elapsed_ms()
@@ -134,7 +137,7 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome:
     detail = {"attempt": claim.fence, "duration_ms": duration, "code": told.code.wire, "message": told.message}
     entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
     if not _finish(claim, changes, entry, status=state.value, failure=told):
-        return _as_it_stands(claim)
+        return None
     return CallOutcome(
         id=claim.id,
         call_id=claim.call_id,
@@ -329,10 +332,6 @@ def _redacted(claim: Claim, failure: Failure) -> Failure:
         missing_requirements=failure.missing_requirements,
         details=redactor.for_people(dict(failure.details)),
     )
-
-
-def _as_it_stands(claim: Claim) -> CallOutcome:
-    return outcome_of(Call.objects.get(pk=claim.id))
 
 
 def _actor(claim: Claim) -> str:

@@ -53,7 +53,7 @@ def _run_here(request: CallRequest, tool: ToolSpec, decision: Decision) -> CallO
     if claim is None:
         return _again(request)
     outcome = attempt(claim)
-    if outcome is None:  # it will be tried again, by the queue
+    if outcome is None:  # the queue will try it again, or took it over
         return dispatch.follow(claim.id, wait=request.wait)
     return outcome
 

@@ -51,7 +51,7 @@ def perform(id: UUID) -> None:
 
 
 def attempt(claim: Claim) -> CallOutcome | None:
-    """One run of a claimed call, to its recorded end; None if the call goes back to the queue for another."""
+    """One run of a claimed call, to its recorded end; None if the call goes on, in the queue or in other hands."""
     try:
         with pulse.kept(claim):
             result = runtime_for(claim.tool).run(_invocation(claim))

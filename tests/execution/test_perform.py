@@ -22,6 +22,7 @@ from registry.models import ToolkitVersion
 from registry.publishing import withdraw
 from registry.resolution import resolve
 from registry.toolref import ToolRef
+from registry.toolspec import ToolSpec
 from tests.execution.conftest import Call as MakeCall
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +138,7 @@ def test_cancelled_but_done_is_recorded_as_succeeded(call: MakeCall, unsent: lis
     after = calls.cancel(Call.objects.get(pk=claim.id), actor="agent:tester")
     assert (after.state, after.cancel_requested) == (State.RUNNING, True)
     outcome = calls.succeed(claim, RunResult(value=1))
+    assert outcome is not None
     assert outcome.state == State.SUCCEEDED
     assert Call.objects.get(pk=claim.id).cancel_requested
     assert events(claim.id)[-2:] == ["call.cancel_requested", "call.succeeded"]
@@ -149,10 +151,25 @@ def test_a_result_with_an_old_fence_is_refused_and_recorded(call: MakeCall, unse
     perform(zombie.id)
     row = Call.objects.get(pk=zombie.id)
     assert (row.state, row.fence, row.result) == (State.SUCCEEDED, 2, '"done"')
-    late = calls.succeed(zombie, RunResult(value="late"))
-    assert late.value == "done"
+    assert calls.succeed(zombie, RunResult(value="late")) is None
     assert Call.objects.get(pk=zombie.id).result == '"done"'
     assert events(zombie.id)[-1] == "call.stale_write"
+
+
+def test_who_asked_inline_hears_the_answer_of_whoever_took_the_call_over(
+    call: MakeCall, unsent: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_over(tool: ToolSpec, result: RunResult) -> None:
+        running = Call.objects.get(state=State.RUNNING)
+        if running.fence == 1:
+            expire_lease(running.pk)
+            sweep()
+            perform(running.pk)
+
+    monkeypatch.setattr("execution.pipeline.perform.check_output", taken_over)
+    outcome = call("Echo", value=7)
+    assert (outcome.state, outcome.value) == (State.SUCCEEDED, 7)
+    assert events(outcome.id)[3:] == ["call.requeued", "call.started", "call.succeeded", "call.stale_write"]
 
 
 def test_a_lost_worker_of_an_idempotent_tool_means_another_attempt(
