@@ -13,7 +13,6 @@ FALSE = {"0", "false", "no", "off", ""}
 PRAGMAS = {
     "journal_mode": "WAL",
     "synchronous": "NORMAL",  # survives the death of any process; a power cut may cost the last moments, never the file
-    "mmap_size": 134_217_728,
     "cache_size": -16_000,
     "wal_autocheckpoint": 8_000,  # pages; each checkpoint waits for the disk, and all writers wait for the checkpoint
 }

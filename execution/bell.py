@@ -28,7 +28,10 @@ _listening_pid = 0
 def ring(topic: str, *, is_local: bool = False) -> None:
     """Tell all processes, once the current transaction has committed; `is_local`: this process only."""
     if is_local:
-        transaction.on_commit(lambda: _heard(topic))
+        if connection.in_atomic_block:
+            transaction.on_commit(lambda: _heard(topic))
+        else:
+            _heard(topic)
     elif connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, topic])

@@ -6,6 +6,7 @@ lock instead, threads and processes alike, and are woken in microseconds when it
 
 import fcntl
 import os
+import sqlite3
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -83,12 +84,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Whether the first statement changed a row; if so the others are committed with it. Only outside `atomic`."""
         self.ensure_connection()
         ready = [(_with_question_marks(statement), parameters) for statement, parameters in statements]
-        with self.wrap_database_errors:
-            return self._ferry().cross(ready, self.connection, self._enter, self._leave)
-
-    def _ferry(self) -> Ferry:
         gate = self._current_gate()
-        return gate.ferry if gate is not None else Ferry()
+        with self.wrap_database_errors:
+            if gate is None:  # a database in memory is its connection
+                return Ferry().cross(ready, lambda: self.connection, self._enter, self._leave)
+            return gate.ferry.cross(ready, self._connected, self._enter, self._leave)
+
+    def _connected(self) -> sqlite3.Connection:
+        """One more connection, for whichever thread writes at the moment."""
+        made: sqlite3.Connection = self.get_new_connection(self.get_connection_params())
+        made.isolation_level = None  # transactions begin where we say so
+        return made
 
     def _start_transaction_under_autocommit(self) -> None:
         self._enter()

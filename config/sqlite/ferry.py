@@ -24,6 +24,11 @@ class Passenger:
         self.turn = threading.Lock()
         self.turn.acquire()  # released by another thread, when this one is across or has to steer
 
+    @property
+    def met_trouble(self) -> bool:
+        """Whether the database itself failed; a statement that it refuses is no trouble of its."""
+        return self.error is not None and not isinstance(self.error, sqlite3.IntegrityError)
+
     def board(self, connection: sqlite3.Connection) -> None:
         first, *others = self.statements
         self.took_effect = connection.execute(*first).rowcount > 0
@@ -33,17 +38,18 @@ class Passenger:
 
 
 class Ferry:
-    """One for all threads of a process that write to one database."""
+    """One for all threads of a process that write to one database; its own connection's cache stays warm."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[Passenger] = []
         self._is_under_way = False
+        self._boat: sqlite3.Connection | None = None
 
     def cross(
         self,
         statements: Sequence[Statement],
-        connection: sqlite3.Connection,
+        connect: Callable[[], sqlite3.Connection],
         enter: Callable[[], None],
         leave: Callable[[], None],
     ) -> bool:
@@ -55,22 +61,29 @@ class Ferry:
         if not steers:
             passenger.turn.acquire()
         if not passenger.is_across:
-            self._steer(passenger, connection, enter, leave)
+            self._steer(passenger, connect, enter, leave)
         if passenger.error is not None:
             raise passenger.error
         return passenger.took_effect
 
     def _steer(
-        self, own: Passenger, connection: sqlite3.Connection, enter: Callable[[], None], leave: Callable[[], None]
+        self,
+        own: Passenger,
+        connect: Callable[[], sqlite3.Connection],
+        enter: Callable[[], None],
+        leave: Callable[[], None],
     ) -> None:
         """Takes everyone over who is waiting by now, then hands the helm to whoever came since."""
         aboard: list[Passenger] = [own]
         try:
             enter()
             try:
+                boat = self._boat = self._boat or connect()
                 with self._lock:
                     aboard, self._waiting = self._waiting, []
-                _sail(aboard, connection)
+                _sail(aboard, boat)
+                if any(passenger.met_trouble for passenger in aboard):
+                    self._boat = None  # the next one tries a new one
             finally:
                 leave()
         finally:

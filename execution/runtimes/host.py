@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -70,7 +71,7 @@ class AnswerTooLarge(HostError):
 class Host:
     """The process, our end of its socket and its home; in the hands of one caller at a time."""
 
-    __slots__ = ("_buffer", "_home", "_is_ready", "_process", "_sock", "folder")
+    __slots__ = ("_answers", "_buffer", "_home", "_is_ready", "_process", "_sock", "folder")
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder = folder
@@ -78,6 +79,10 @@ class Host:
         self._is_ready = False
         self._buffer = bytearray()
         self._sock, theirs = socket.socketpair()
+        # Never blocking: a timeout of the socket's own would cost two system calls each time it is set.
+        self._sock.setblocking(False)
+        self._answers = select.poll()
+        self._answers.register(self._sock, select.POLLIN)
         options = ("--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid()))
         try:
             self._process = subprocess.Popen(
@@ -105,7 +110,6 @@ class Host:
         if self._buffer:
             return False
         try:
-            self._sock.settimeout(0)
             self._sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
@@ -181,8 +185,13 @@ class Host:
 
     def _send(self, frame: dict[str, Any], deadline: float) -> None:
         body = orjson.dumps(frame)
-        self._sock.settimeout(_left(deadline))
-        self._sock.sendall(len(body).to_bytes(4, "big") + body)
+        unsent = memoryview(len(body).to_bytes(4, "big") + body)
+        while unsent:
+            left = _left(deadline)
+            try:
+                unsent = unsent[self._sock.send(unsent) :]
+            except BlockingIOError:
+                select.select([], [self._sock], [], left)
 
     def _receive(self, deadline: float, limit: int) -> tuple[dict[str, Any], int]:
         buffer = self._buffer
@@ -203,7 +212,8 @@ class Host:
             left = _left(deadline)  # Asked even when the bytes are here, so that a flood cannot outlive its time.
             if len(buffer) >= length:
                 return
-            sock.settimeout(left)
+            if not self._answers.poll(left * 1000):
+                continue
             chunk = sock.recv(_CHUNK)
             if not chunk:
                 raise EOFError

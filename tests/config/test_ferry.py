@@ -23,7 +23,6 @@ class Shore:
         self.ferry = Ferry()
         self.gate = threading.Lock()
         self.crossings = 0
-        self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
         connection = self.connect()
         connection.execute("PRAGMA journal_mode=WAL")
@@ -43,9 +42,7 @@ class Shore:
         self.crossings += 1
 
     def write(self, *statements: Statement) -> bool:
-        if not hasattr(self._own, "connection"):
-            self._own.connection = self.connect()
-        return self.ferry.cross(statements, self._own.connection, self.enter, self.gate.release)
+        return self.ferry.cross(statements, self.connect, self.enter, self.gate.release)
 
     def names(self) -> list[str]:
         return sorted(name for (name,) in self.connect().execute("SELECT name FROM deed"))
@@ -117,11 +114,21 @@ def test_one_who_cannot_enter_leaves_the_helm_to_the_next(shore: Shore) -> None:
     def closed() -> None:
         raise Closed
 
-    connection = shore.connect()
     with pytest.raises(Closed):
-        shore.ferry.cross([(INSERT, ["never"])], connection, closed, shore.gate.release)
+        shore.ferry.cross([(INSERT, ["never"])], shore.connect, closed, shore.gate.release)
     assert shore.write((INSERT, ["next"]))
     assert shore.names() == ["next"]
+
+
+def test_a_database_that_failed_is_opened_anew(shore: Shore) -> None:
+    shore.write((INSERT, ["before"]))
+    boat = shore.ferry._boat
+    assert boat is not None
+    boat.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        shore.write((INSERT, ["lost"]))
+    assert shore.write((INSERT, ["after"]))
+    assert shore.names() == ["after", "before"]
 
 
 def test_many_threads_lose_nothing(shore: Shore) -> None:
