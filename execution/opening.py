@@ -19,9 +19,10 @@ from execution.clock import LATER, later_param
 from execution.errors import ErrorCode, Failure
 from execution.fingerprint import arguments_digest, fingerprint
 from execution.messages import CallRequest
-from execution.models import Call, State, new_id
+from execution.models import Call, State
 from execution.outcomes import warnings_about
 from policy.decision import Decision
+from registry.ids import new_id
 from registry.toolspec import ToolSpec
 
 QUEUE_PATIENCE = 600.0  # seconds a queued call may wait for a worker before it expires

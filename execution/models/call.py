@@ -1,20 +1,10 @@
 """Call: one request of one agent, from the door to its end."""
 
-import os
-import time
-import uuid
-
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-
-def new_id() -> uuid.UUID:
-    """A UUIDv7: ids grow with time, so the newest rows lie together in every index."""
-    millis = time.time_ns() // 1_000_000
-    bits = (millis << 80) | (0x7 << 76) | (int.from_bytes(os.urandom(10), "big") & ((1 << 76) - 1))
-    bits = bits & ~(0x3 << 62) | (0x2 << 62)
-    return uuid.UUID(int=bits)
+from registry.ids import new_id
 
 
 class State(models.TextChoices):
@@ -63,6 +53,10 @@ class Call(models.Model):
     arguments_digest = models.CharField(max_length=64, default="")
     user_id = models.CharField(max_length=255, default="", blank=True)
     trace_id = models.CharField(max_length=128, default="", blank=True)
+    approval = models.ForeignKey(
+        "policy.Approval", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    grant = models.ForeignKey("policy.Grant", on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
 
     created_at = models.DateTimeField(db_default=Now())
     not_before = models.DateTimeField(null=True)

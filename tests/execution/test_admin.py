@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from guardian.shortcuts import assign_perm
 
 from audit.models import Event
-from execution.models import Attempt, Call, Demotion, State, new_id
+from execution.models import Attempt, Call, Demotion, State
 from policy.models import Agent
+from registry.ids import new_id
 from registry.models import Tool, ToolkitVersion
 from tests.execution.conftest import Call as MakeCall
 
