@@ -203,7 +203,7 @@ PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
 PLACET_PORT = env.whole("PORT", 8000, at_least=1)
-PLACET_BASE_URL = env.text("PLACET_BASE_URL", "") or f"http://{PLACET_HOST}:{PLACET_PORT}"
+PLACET_URL = env.text("PLACET_URL", "") or f"http://{PLACET_HOST}:{PLACET_PORT}"
 PLACET_WEB_THREADS = env.whole("PLACET_WEB_THREADS", 64, at_least=2)
 # How long a redacted-for-people answer's exact form stays sealed for a caller that repeats its call_id.
 PLACET_ANSWER_DAYS = env.number("PLACET_ANSWER_DAYS", 1)

@@ -22,8 +22,8 @@ if not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS:
 if DATABASES["default"]["ENGINE"] == "config.sqlite" and not env.flag("PLACET_ALLOW_SQLITE", False):
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (or set PLACET_ALLOW_SQLITE=1)")
 
-PLACET_BASE_URL = env.text("PLACET_BASE_URL", "") or f"https://{ALLOWED_HOSTS[0]}"
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS") or [PLACET_BASE_URL]
+PLACET_URL = env.text("PLACET_URL", "") or f"https://{ALLOWED_HOSTS[0]}"
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS") or [PLACET_URL]
 SESSION_COOKIE_SECURE = True
 CSRF_COOKIE_SECURE = True
 SECURE_SSL_REDIRECT = env.flag("PLACET_SSL_REDIRECT", True)
