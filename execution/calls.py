@@ -22,13 +22,13 @@ from audit.rows import Rows
 from audit.trail import Chain, Entry
 from execution import bell, moves, reading
 from execution.claim import Claim, seal_answer, unseal_what_runs
-from execution.clock import Later
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
 from execution.opening import HOST, RESEND_AFTER
 from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
+from registry.clock import Later
 from registry.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)

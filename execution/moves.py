@@ -9,8 +9,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from audit import guarded
 from audit.rows import Rows
-from execution.clock import LATER, Later, later_param
 from execution.models import Call, State
+from registry.clock import LATER, Later, later_param
 
 
 def take(call: Call, lease: float, *rows: Rows) -> bool:

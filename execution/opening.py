@@ -15,13 +15,13 @@ from audit import guarded, trail
 from audit.canonical import canonical
 from audit.trail import Chain, Entry
 from execution.claim import Claim, redactor_for, seal_what_runs
-from execution.clock import LATER, later_param
 from execution.errors import ErrorCode, Failure
 from execution.fingerprint import arguments_digest, fingerprint
 from execution.messages import CallRequest
 from execution.models import Call, State
 from execution.outcomes import warnings_about
 from policy.decision import Decision
+from registry.clock import LATER, later_param
 from registry.ids import new_id
 from registry.toolspec import ToolSpec
 

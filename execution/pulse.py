@@ -12,9 +12,9 @@ from django.db import connection
 
 from execution import bell
 from execution.claim import Claim
-from execution.clock import Later
 from execution.models import Call, State
 from execution.runtimes.python import PATIENCE
+from registry.clock import Later
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from execution import calls, dispatch
-from execution.clock import Later
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
 from execution.opening import RESEND_AFTER
 from execution.retries import REPEATABLE
+from registry.clock import Later
 
 logger = logging.getLogger(__name__)
 

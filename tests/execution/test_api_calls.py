@@ -9,11 +9,11 @@ from guardian.shortcuts import assign_perm
 from rest_framework.test import APIClient
 
 from execution import calls
-from execution.clock import Later
 from execution.models import Call, State
 from execution.sweeping import sweep
 from policy import agents
 from policy.agents import NewAgent
+from registry.clock import Later
 from registry.models import ToolkitVersion
 from registry.resolution import resolve
 from registry.toolref import ToolRef

@@ -23,13 +23,13 @@ from audit.models import Event
 from audit.verification import verify
 from execution import calls
 from execution.claim import Claim
-from execution.clock import Later
 from execution.errors import ErrorCode, Failure
 from execution.models import Attempt, Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import perform
 from execution.runtimes.base import RunResult
 from execution.sweeping import MAX_LOST, sweep
+from registry.clock import Later
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from tests.execution.conftest import Call as MakeCall

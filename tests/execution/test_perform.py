@@ -9,7 +9,6 @@ from django.db import DatabaseError, transaction
 
 from audit.models import Event
 from execution import calls
-from execution.clock import Later
 from execution.errors import ErrorCode
 from execution.models import Attempt, Call, Demotion, State
 from execution.pipeline.perform import perform
@@ -18,6 +17,7 @@ from execution.sweeping import sweep
 from policy import agents
 from policy.caller import Caller
 from policy.models import Agent
+from registry.clock import Later
 from registry.models import ToolkitVersion
 from registry.publishing import withdraw
 from registry.resolution import resolve

@@ -14,8 +14,8 @@ from django.db import OperationalError, connection
 
 from execution import bell, calls, pulse
 from execution.claim import Claim
-from execution.clock import Later
 from execution.models import Call
+from registry.clock import Later
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from tests.execution.conftest import Call as MakeCall

@@ -15,12 +15,12 @@ from audit.models import Event
 from audit.verification import verify
 from execution import calls, pulse
 from execution.claim import Claim
-from execution.clock import Later
 from execution.errors import ErrorCode, Failure
 from execution.models import Attempt, Call, State
 from execution.pipeline.perform import perform
 from execution.runtimes.base import RunResult
 from execution.sweeping import sweep
+from registry.clock import Later
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
