@@ -25,6 +25,8 @@ class Replay(models.Model):
     evaluated = models.PositiveIntegerField(default=0)
     result = models.JSONField(null=True)
     error = models.CharField(max_length=300, blank=True, default="")
+    attempts = models.PositiveSmallIntegerField(default=0)  # workers that took it; each one's number is its fence
+    lease_until = models.DateTimeField(null=True)  # a worker not heard of by then is lost
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
@@ -35,6 +37,11 @@ class Replay(models.Model):
             models.CheckConstraint(
                 name="a_replay_that_ended_says_when",
                 condition=Q(state__in=["waiting", "running"]) | Q(finished_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="exactly_a_running_replay_has_a_lease",
+                condition=Q(state="running", lease_until__isnull=False)
+                | (~Q(state="running") & Q(lease_until__isnull=True)),
             ),
         ]
 
