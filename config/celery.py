@@ -11,9 +11,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
 app = Celery("placet")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["execution"])
+app.autodiscover_tasks(["execution", "policy"])
 app.conf.beat_schedule = {
     "sweep": {"task": "execution.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
+    "notices": {"task": "policy.deliver_notices", "schedule": 5.0, "options": {"expires": 5.0}},
     "seal": {"task": "execution.seal", "schedule": 5.0, "options": {"expires": 5.0}},
 }
 # Celery closes the database after each task; connecting anew costs more than most tasks (see _drop_broken_connections).
@@ -26,6 +27,7 @@ def _load_before_forking(**_: Any) -> None:
     from audit import sealing  # noqa: F401
     from execution import sweeping  # noqa: F401
     from execution.pipeline import perform  # noqa: F401
+    from policy import delivery  # noqa: F401
 
     gc.collect()
     gc.freeze()

@@ -2,9 +2,11 @@
 
 import base64
 import binascii
+import ipaddress
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -140,3 +142,91 @@ def sqlite(path: Path) -> dict[str, object]:
             "init_command": "; ".join(f"PRAGMA {name}={value}" for name, value in PRAGMAS.items()),
         },
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """Where mail is handed in, and how."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    is_tls: bool  # from the first byte
+    is_starttls: bool
+
+    def __repr__(self) -> str:
+        return f"MailServer({self.host}:{self.port})"
+
+
+def mail(name: str) -> MailServer | None:
+    """smtp://user:password@host:port, or smtps://…; None when it is not set.
+
+    What is not this machine is spoken to under TLS: `smtp` says STARTTLS unless the address ends in `?starttls=0`.
+    """
+    parts = _url(name)
+    if parts is None:
+        return None
+    if parts.scheme not in {"smtp", "smtps"} or parts.hostname is None or parts.path.strip("/"):
+        raise ImproperlyConfigured(f"{name} must be written smtp://user:password@host:port or smtps://…")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    starttls = options.pop("starttls", "0" if is_loopback(parts.hostname) else "1")
+    if options or starttls not in {"0", "1"}:
+        raise ImproperlyConfigured(f"{name} knows only the option starttls=0 or starttls=1")
+    is_tls = parts.scheme == "smtps"
+    return MailServer(
+        host=parts.hostname,
+        port=parts.port or (465 if is_tls else 587),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        is_tls=is_tls,
+        is_starttls=not is_tls and starttls == "1",
+    )
+
+
+def webhook(name: str) -> str:
+    """The address of a webhook: https, or http on this machine; empty when it is not set."""
+    parts = _url(name)
+    if parts is None:
+        return ""
+    if parts.scheme not in {"http", "https"} or parts.hostname is None:
+        raise ImproperlyConfigured(f"{name} must be an https:// address")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ImproperlyConfigured(f"{name} must begin with https://, for it leaves this machine")
+    if "@" in parts.netloc or parts.fragment:
+        raise ImproperlyConfigured(f"{name} must hold neither a user nor a fragment")
+    return os.environ[name]
+
+
+def own_url(name: str, default: str) -> str:
+    """The address people reach us by, without the slash at its end."""
+    parts = _url(name)
+    if parts is None:
+        return default
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ImproperlyConfigured(f"{name} must be written https://host or http://host:port")
+    return os.environ[name].rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _url(name: str) -> SplitResult | None:
+    """The parts of an address; one that cannot be read is refused without being repeated, for it may hold a secret."""
+    value = os.environ.get(name, "")
+    if not value:
+        return None
+    try:
+        parts = urlsplit(value)
+        _ = parts.port  # read here, for this is where a bad one is found
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is not an address that can be read") from None
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise ImproperlyConfigured(f"{name} holds a character that no address has")
+    return parts

@@ -203,7 +203,21 @@ PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
 PLACET_PORT = env.whole("PORT", 8000, at_least=1)
-PLACET_URL = env.text("PLACET_URL", "") or f"http://{PLACET_HOST}:{PLACET_PORT}"
+PLACET_URL = env.own_url("PLACET_URL", f"http://{PLACET_HOST}:{PLACET_PORT}")
 PLACET_WEB_THREADS = env.whole("PLACET_WEB_THREADS", 64, at_least=2)
 # How long a redacted-for-people answer's exact form stays sealed for a caller that repeats its call_id.
 PLACET_ANSWER_DAYS = env.number("PLACET_ANSWER_DAYS", 1)
+
+# Notices: mail to people, and a signed webhook.
+EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+EMAIL_FILE_PATH = str(PLACET_HOME / "mail")
+EMAIL_TIMEOUT = 10
+EMAIL_USE_LOCALTIME = False
+if (_mail := env.mail("EMAIL_URL")) is not None:
+    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+    EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.is_tls, _mail.is_starttls
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("PLACET_MAIL_FROM", "") or "Placet <placet@localhost>"
+PLACET_NOTICE_WEBHOOK = env.webhook("PLACET_NOTICE_WEBHOOK")
+PLACET_NOTICE_SECRET = env.text("PLACET_NOTICE_SECRET", "")

@@ -4,7 +4,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import env, keys
 from config.settings.base import *  # noqa: F403
-from config.settings.base import DATABASES
+from config.settings.base import DATABASES, PLACET_NOTICE_SECRET, PLACET_NOTICE_WEBHOOK
 
 PLACET_PRODUCTION = True
 DEBUG = False
@@ -21,8 +21,10 @@ if not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS:
     raise ImproperlyConfigured("ALLOWED_HOSTS must name the hosts that Placet is reached by, comma separated")
 if DATABASES["default"]["ENGINE"] == "config.sqlite" and not env.flag("PLACET_ALLOW_SQLITE", False):
     raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL database (or set PLACET_ALLOW_SQLITE=1)")
+if PLACET_NOTICE_WEBHOOK and len(PLACET_NOTICE_SECRET) < 16:
+    raise ImproperlyConfigured("PLACET_NOTICE_SECRET must hold 16 characters or more: PLACET_NOTICE_WEBHOOK is signed")
 
-PLACET_URL = env.text("PLACET_URL", "") or f"https://{ALLOWED_HOSTS[0]}"
+PLACET_URL = env.own_url("PLACET_URL", f"https://{ALLOWED_HOSTS[0]}")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS") or [PLACET_URL]
 SESSION_COOKIE_SECURE = True
 CSRF_COOKIE_SECURE = True
