@@ -1,36 +1,38 @@
-"""Question to Decision: asks every check in order, adds nothing."""
+"""Question to Decision: the live rules answer, and an error inside them denies."""
 
 import logging
-from collections.abc import Callable
 
-from policy.checks import CHECKS
+from policy import rulesets
+from policy.caller import Caller
 from policy.decision import Decision, Effect, Finding
 from policy.question import Question
-
-DEFAULTS = 0  # the revision before anyone has written a rule
+from registry.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
 
-_STRICTNESS = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
-
 
 def decide(question: Question) -> Decision:
-    """The strictest finding decides; among equals, the one that spoke first. An error inside a check denies."""
-    findings = tuple(_ask(check, question) for check in CHECKS)
-    decisive = max(findings, key=lambda finding: _STRICTNESS[finding.effect])
-    return Decision(
-        effect=decisive.effect,
-        rule=decisive.check,
-        reason=decisive.reason,
-        help=decisive.help,
-        revision=DEFAULTS,
-        findings=findings,
-    )
-
-
-def _ask(check: Callable[[Question], Finding], question: Question) -> Finding:
+    """What the live revision says; what cannot be judged is denied."""
     try:
-        return check(question)
+        return rulesets.live_rules().judge(question)
     except Exception:
-        logger.exception("check %s failed", check.__name__)
-        return Finding(check=check.__name__, effect=Effect.DENY, reason=f"The check '{check.__name__}' failed")
+        logger.exception("policy failed")
+        failure = Finding(
+            check="error",
+            effect=Effect.DENY,
+            reason="The policy could not be judged, and what cannot be judged is denied",
+            help="Try again; if it stays so, tell the operator",
+        )
+        return Decision(
+            effect=Effect.DENY,
+            rule=failure.check,
+            reason=failure.reason,
+            help=failure.help,
+            revision=rulesets.DEFAULTS,
+            findings=(failure,),
+        )
+
+
+def is_barred(caller: Caller, tool: ToolSpec) -> bool:
+    """Whether the live rules forbid this agent this tool whatever it says, so that it need not be listed."""
+    return rulesets.live_rules().is_barred(caller, tool)

@@ -18,3 +18,11 @@ def normal(text: str) -> str:
     """The one way a duration is kept, so that 2m and 120s are the same content."""
     milliseconds = round(seconds(text) * 1000)
     return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+
+
+def short(seconds: int) -> str:
+    """Whole seconds in the largest unit that says them exactly: 10m, 90s, 24h."""
+    for unit, length in (("h", 3_600), ("m", 60)):
+        if seconds and seconds % length == 0:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"

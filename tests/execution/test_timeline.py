@@ -93,7 +93,7 @@ def test_the_story_is_told_from_request_to_result(root: Client, call: MakeCall, 
         told.index(text)
         for text in (
             "Agent tester asked for Lab.Ring@1.0.0 at the test door.",
-            "Policy allowed it: May call toolkit Lab.",
+            "Policy allowed it: Low risk runs without a person.",
             "Put in the queue for a worker.",
             "Attempt 1 began in worker@",
             "Attempt 1 returned a result after",
@@ -103,7 +103,7 @@ def test_the_story_is_told_from_request_to_result(root: Client, call: MakeCall, 
     assert "&quot;lines&quot;: 7" in told
     assert "Verified just now" in told
     assert 'hx-get="/calls/' not in told
-    for check in ("permission", "risk"):
+    for check in ("permission", "default"):
         assert f"<strong>{check}</strong>: allow" in told
 
 

@@ -1,0 +1,106 @@
+"""What is wrong, or odd, about a list of rules as a whole and beside what the registry knows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db.models.functions import Lower
+
+from audit.canonical import canonical
+from policy.models import Agent
+from policy.rulespec import RuleSpec
+from registry.models import Tool, Toolkit
+from registry.toolref import ToolRef
+
+MAX_RULES = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why rules cannot be saved, and which field of which rule it lies in; no place: the list itself."""
+
+    reason: str
+    place: int | None = None
+    name: str = ""
+    field: str = ""
+
+    def __str__(self) -> str:
+        return f"Rule '{self.name}': {self.field} {self.reason}." if self.place is not None else f"{self.reason}."
+
+
+def problems(rules: Sequence[RuleSpec]) -> list[Problem]:
+    """All that keeps these rules from being saved; nothing, if nothing does."""
+    if len(rules) > MAX_RULES:
+        return [Problem(reason=f"A policy has at most {MAX_RULES} rules, not {len(rules)}")]
+    found: list[Problem] = []
+    places: dict[str, int] = {}
+    for place, rule in enumerate(rules):
+        first = places.setdefault(rule.name, place)
+        if first != place:
+            reason = f"is the name of rule {first + 1} already"
+            found.append(Problem(place=place, name=rule.name, field="name", reason=reason))
+        found += [
+            Problem(place=place, name=rule.name, field="when", reason=reason) for reason in _condition_problems(rule)
+        ]
+    return found
+
+
+def missing_approvers(rules: Sequence[RuleSpec]) -> list[str]:
+    """The rules that ask a group which does not exist, each as a clause."""
+    asked = {rule.ask.approvers: rule for rule in reversed(rules) if rule.ask is not None and rule.ask.approvers}
+    known = set(Group.objects.filter(name__in=asked).values_list("name", flat=True))
+    return [
+        f"rule '{rule.name}' asks the group {group}, which does not exist"
+        for group, rule in reversed(asked.items())
+        if group not in known
+    ]
+
+
+def warnings(rules: Sequence[RuleSpec]) -> list[str]:
+    """What may be a slip of the pen, but may also come true later; each a sentence."""
+    told = []
+    toolkits = set(Toolkit.objects.annotate(key=Lower("name")).values_list("key", flat=True))
+    agents = set(Agent.objects.values_list("name", flat=True))
+    groups = set(Group.objects.values_list("name", flat=True))
+    for rule in rules:
+        for pattern in rule.tools:
+            toolkit = pattern.partition(".")[0]
+            if pattern != "*" and toolkit.lower() not in toolkits:
+                told.append(f"Rule '{rule.name}': there is no toolkit {toolkit} yet.")
+        told += [f"Rule '{rule.name}': there is no agent {name} yet." for name in rule.agents if name not in agents]
+        told += [f"Rule '{rule.name}': there is no group {name} yet." for name in rule.groups if name not in groups]
+    return told + [f"{clause[0].upper()}{clause[1:]}." for clause in missing_approvers(rules)]
+
+
+def _condition_problems(rule: RuleSpec) -> list[str]:
+    if not rule.when:
+        return []
+    from policy import conditions
+
+    return conditions.problems(rule.when, input_schemas=_input_schemas(rule))
+
+
+def _input_schemas(rule: RuleSpec) -> list[dict[str, Any]]:
+    """The input schemas of the tools that the rule names, each once; none if it may be about others too."""
+    refs = [ToolRef.parse(pattern) for pattern in rule.tools]
+    schemas: dict[bytes, dict[str, Any]] = {}
+    for ref in refs:
+        if ref is None:
+            return []
+        for schema in _schemas_of(ref):
+            schemas.setdefault(canonical(schema), schema)
+    return list(schemas.values())
+
+
+def _schemas_of(ref: ToolRef) -> list[dict[str, Any]]:
+    tools = (
+        Tool.objects.callable()
+        .annotate(toolkit_key=Lower("version__toolkit__name"), key=Lower("name"))
+        .filter(toolkit_key=ref.toolkit.lower(), key=ref.tool.lower())
+        .order_by("-version__major", "-version__minor", "-version__patch")
+    )
+    if ref.version is not None:
+        major, minor, patch = ref.version
+        tools = tools.filter(version__major=major, version__minor=minor, version__patch=patch)
+    return list(tools.values_list("input_schema", flat=True))
