@@ -8,7 +8,7 @@ from django.db.models import Q
 from policy import revisions
 from policy.caller import Caller
 from policy.checks.default import ASKS, default
-from policy.checks.permission import permission
+from policy.checks.permission import granted, permission
 from policy.checks.rule import RuleCheck
 from policy.decision import Decision, Effect, Finding
 from policy.models import Revision
@@ -43,14 +43,14 @@ class RuleSet:
 
     def judge(self, question: Question, *, now: datetime | None = None) -> Decision:
         """The answer, with every check that spoke; `now` is the moment that conditions see."""
-        granted = permission(question)
-        if granted.effect is Effect.DENY:
-            return self._decision(granted, (granted,))
+        permitted = permission(question)
+        if permitted.effect is Effect.DENY:
+            return self._decision(permitted, (permitted,))
         groups = groups_of(question.caller)
         concerned = self._about(question, groups)
         if concerned.settled is not None:
             return concerned.settled
-        return self._judged(question, granted, concerned.checks, groups, now or datetime.now(UTC))
+        return self._judged(question, concerned.checks, groups, now or datetime.now(UTC))
 
     def is_barred(self, caller: Caller, tool: ToolSpec) -> bool:
         """Whether a deny without a condition keeps this agent from this tool whatever it says."""
@@ -80,23 +80,17 @@ class RuleSet:
                 # Behind a rule that always matches, only a deny can still be heard.
                 is_open = is_open and (check.is_deny or bool(check.rule.when))
         is_settled = not any(check.rule.when for check in checks)
-        granted = permission(question)
         return _Concerned(
             checks=tuple(checks),
-            settled=self._judged(question, granted, tuple(checks), groups, datetime.now(UTC)) if is_settled else None,
+            settled=self._judged(question, tuple(checks), groups, datetime.now(UTC)) if is_settled else None,
             is_barred=any(check.is_deny and not check.rule.when for check in checks),
         )
 
     def _judged(
-        self,
-        question: Question,
-        granted: Finding,
-        checks: tuple[RuleCheck, ...],
-        groups: frozenset[str],
-        now: datetime,
+        self, question: Question, checks: tuple[RuleCheck, ...], groups: frozenset[str], now: datetime
     ) -> Decision:
         """Asks every deny, and every other rule while nothing has been decided; a condition that fails denies."""
-        findings = [granted]
+        findings = [granted(question.tool.toolkit)]
         denied: Finding | None = None
         failed: Finding | None = None
         first: tuple[Finding, RuleSpec] | None = None

@@ -1,5 +1,7 @@
 """The agent needs the permission to call the tool's toolkit."""
 
+from functools import lru_cache
+
 from policy.decision import Effect, Finding
 from policy.question import Question
 from policy.visibility import callable_toolkits
@@ -7,10 +9,16 @@ from policy.visibility import callable_toolkits
 NAME = "permission"
 
 
+@lru_cache(maxsize=1_024)
+def granted(toolkit: str) -> Finding:
+    """What is said where the permission is there; the same for everyone, on the road of every call."""
+    return Finding(check=NAME, effect=Effect.ALLOW, reason=f"May call toolkit {toolkit}")
+
+
 def permission(question: Question) -> Finding:
     toolkit = question.tool.toolkit
     if question.tool.toolkit_id in callable_toolkits(question.caller):
-        return Finding(check=NAME, effect=Effect.ALLOW, reason=f"May call toolkit {toolkit}")
+        return granted(toolkit)
     return Finding(
         check=NAME,
         effect=Effect.DENY,
