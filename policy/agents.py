@@ -12,9 +12,9 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
-from guardian.shortcuts import assign_perm
 
 from audit import trail
+from policy import permissions
 from policy.models import Agent, Credential
 from policy.sealedbox import seal, unseal
 from registry.models import Toolkit
@@ -71,10 +71,9 @@ def create(
     jwt_secret = secrets.token_urlsafe(32)
     agent.sealed_jwt_secret = seal(jwt_secret.encode(), bound_to=_jwt_row(agent))
     agent.save(update_fields=["sealed_jwt_secret"])
-    for toolkit in _toolkits(call):
-        assign_perm("registry.call_toolkit", holder, toolkit)
-    for toolkit in _toolkits(serve):
-        assign_perm("registry.serve_toolkit", holder, toolkit)
+    for verb, names in (("call", call), ("serve", serve)):
+        for toolkit in _toolkits(names):
+            permissions.put(toolkit, verb, agent, actor=actor)
     if call_all:
         holder.user_permissions.add(Permission.objects.get(content_type__app_label="registry", codename="call_toolkit"))
     detail = {"call": sorted(call), "serve": sorted(serve), "call_all": call_all, "owner": owner}

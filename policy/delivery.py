@@ -5,7 +5,6 @@ import random
 import smtplib
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from email.utils import parseaddr
 from typing import Any
 
@@ -19,6 +18,7 @@ from audit import trail
 from policy import webhooks
 from policy.models import Notice
 from policy.undelivered import Undelivered
+from registry.clock import Later
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def _due() -> QuerySet[Notice]:
 def _claim(notice: Notice) -> bool:
     """The number of attempts is the fence: of several workers that saw this one, the first gets it."""
     mine = _due().filter(pk=notice.pk, attempts=notice.attempts).order_by()
-    if not mine.update(attempts=F("attempts") + 1, next_at=Now() + timedelta(seconds=HOLD)):
+    if not mine.update(attempts=F("attempts") + 1, next_at=Later(HOLD)):
         return False
     notice.attempts += 1
     return True
@@ -133,11 +133,11 @@ def _fail(notice: Notice, error: Undelivered) -> None:
                 logger.error("notice %s (%s) is given up: %s", notice.pk, notice.kind, text)
         return
     wait = max(pause(notice.attempts, jitter=random.random()), min(error.retry_after, LONGEST_PAUSE))
-    _mine(notice).update(error=text, next_at=Now() + timedelta(seconds=wait))
+    _mine(notice).update(error=text, next_at=Later(wait))
     if error.is_away:
         # Nobody is there: the others need not each wait for the same silence.
         others = _due().filter(channel=notice.channel).order_by()
-        others.update(next_at=Now() + timedelta(seconds=FIRST_PAUSE))
+        others.update(next_at=Later(FIRST_PAUSE))
 
 
 def _mine(notice: Notice) -> QuerySet[Notice]:
