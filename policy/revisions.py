@@ -34,6 +34,7 @@ __all__ = [
     "replace_rules",
     "rules_of",
     "set_shadow",
+    "spec_of",
     "with_rules",
 ]
 
@@ -152,7 +153,29 @@ def live() -> Revision | None:
 
 def rules_of(revision: Revision) -> list[RuleSpec]:
     """A revision's rules, in their order."""
-    return [_spec(row) for row in Rule.objects.filter(revision=revision.number).order_by("position")]
+    return [spec_of(row) for row in Rule.objects.filter(revision=revision.number).order_by("position")]
+
+
+def spec_of(row: Rule) -> RuleSpec:
+    """The rule of a stored row."""
+    ask = None
+    if row.quorum is not None and row.decide_within is not None and row.run_within is not None:
+        ask = Ask(
+            approvers=row.approvers, quorum=row.quorum, decide_within=row.decide_within, run_within=row.run_within
+        )
+    limits = Limits(per_minute=row.per_minute, per_day=row.per_day, at_once=row.at_once)
+    return RuleSpec(
+        name=row.name,
+        agents=tuple(row.agents),
+        groups=tuple(row.groups),
+        tools=tuple(row.tools),
+        capabilities=tuple(row.capabilities),
+        risk_at_least=RiskLevel(row.risk_at_least) if row.risk_at_least is not None else None,
+        when=row.when,
+        effect=Effect(row.effect),
+        ask=ask,
+        limits=limits if limits != Limits() else None,
+    )
 
 
 def with_rules(rules: Sequence[RuleSpec]) -> Revision | None:
@@ -241,25 +264,4 @@ def _row(revision: Revision, position: int, rule: RuleSpec) -> Rule:
         effect=rule.effect.value,
         **asked,
         **limits,
-    )
-
-
-def _spec(row: Rule) -> RuleSpec:
-    ask = None
-    if row.quorum is not None and row.decide_within is not None and row.run_within is not None:
-        ask = Ask(
-            approvers=row.approvers, quorum=row.quorum, decide_within=row.decide_within, run_within=row.run_within
-        )
-    limits = Limits(per_minute=row.per_minute, per_day=row.per_day, at_once=row.at_once)
-    return RuleSpec(
-        name=row.name,
-        agents=tuple(row.agents),
-        groups=tuple(row.groups),
-        tools=tuple(row.tools),
-        capabilities=tuple(row.capabilities),
-        risk_at_least=RiskLevel(row.risk_at_least) if row.risk_at_least is not None else None,
-        when=row.when,
-        effect=Effect(row.effect),
-        ask=ask,
-        limits=limits if limits != Limits() else None,
     )
