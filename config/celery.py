@@ -15,6 +15,7 @@ app.autodiscover_tasks(["execution", "policy"])
 app.conf.beat_schedule = {
     "sweep": {"task": "execution.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
     "notices": {"task": "policy.deliver_notices", "schedule": 5.0, "options": {"expires": 5.0}},
+    "replays": {"task": "policy.sweep_replays", "schedule": 15.0, "options": {"expires": 15.0}},
     "seal": {"task": "execution.seal", "schedule": 5.0, "options": {"expires": 5.0}},
 }
 # Celery closes the database after each task; connecting anew costs more than most tasks (see _drop_broken_connections).
