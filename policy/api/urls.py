@@ -17,5 +17,6 @@ urlpatterns = [
     path("versions/<str:id>/review/", reviews.AnswerReview.as_view(), name="version-review"),
     path("versions/<str:id>/publish/", reviews.Publish.as_view(), name="version-publish"),
     path("toolkits/<str:name>/permissions/", ToolkitPermissionsView.as_view(), name="toolkit-permissions"),
+    path("policy/", include("policy.api.policy_urls")),
     path("", include(router.urls)),
 ]
