@@ -7,6 +7,9 @@ import yaml
 from registry.yamlreading import means_itself
 
 
+_RARE_BREAKS = "\r\x85\u2028\u2029"  # a reader may take them for spaces or for each other
+
+
 class _Writer(yaml.SafeDumper):
     """Writes a list or mapping out wherever it stands: what reads it accepts no aliases."""
 
@@ -15,8 +18,9 @@ class _Writer(yaml.SafeDumper):
 
 
 def _text(writer: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Quotes a text that would mean something else without quotes, such as 1e5."""
-    style = "|" if "\n" in text else None if means_itself(text) else '"'
+    """Quotes a text that would mean something else without quotes, such as 1e5 or one with a rare line break."""
+    is_odd = any(character in text for character in _RARE_BREAKS)
+    style = '"' if is_odd else "|" if "\n" in text else None if means_itself(text) else '"'
     return writer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from policy import policyfile
@@ -67,6 +67,7 @@ def rules(draw: st.DrawFn) -> RuleSpec:
 
 
 @patient
+@example([], "one\x85two\u2028three\rfour")
 @given(st.lists(rules(), max_size=4, unique_by=lambda rule: rule.name), texts.map(str.strip))
 def test_what_is_written_reads_back_equal(written: list[RuleSpec], note: str) -> None:
     file = policyfile.parse(policyfile.written(written, note=note))
