@@ -48,6 +48,14 @@ class Redactor:
         except Exception:  # whatever went wrong, the raw value must not pass
             return UNREDACTABLE
 
+    def for_deciders(self, value: Any, schema: Mapping[str, Any] | None = None) -> Any:
+        """What people decide about: exactly what will run, except known secrets and what the schema marks as secret."""
+        try:
+            known = _by_value(value, self._needles) if self._needles else value
+            return _marked(known, SchemaMarks.of(schema) if schema else None)
+        except Exception:  # as above
+            return UNREDACTABLE
+
     def for_caller(self, value: Any) -> Any:
         """What the caller is answered: its own data, without the secrets that only we know."""
         if not self._needles:
@@ -87,6 +95,18 @@ def _shown(value: Any, marks: SchemaMarks | None) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _digest(bytes(value))
     return _shown(_ordinary(value), marks)
+
+
+def _marked(value: Any, marks: SchemaMarks | None) -> Any:
+    if marks is None:
+        return value
+    if marks.is_secret:
+        return _masked("schema", value)
+    if isinstance(value, Mapping):
+        return {key: _marked(item, marks.under(str(key))) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_marked(item, marks.at(index)) for index, item in enumerate(value)]
+    return value
 
 
 def _shown_item(key: str, item: Any, marks: SchemaMarks | None) -> Any:

@@ -7,8 +7,12 @@ class ExecutionConfig(AppConfig):
     name = "execution"
 
     def ready(self) -> None:
-        """Tell the audit app which events belong to whom: it knows no agents and no calls."""
+        """Tell the apps below what they cannot know: which events belong to whom, and which calls were recorded."""
         from audit.access import also_visible
+        from execution import receivers  # noqa: F401
         from execution.access import visible_events
+        from execution.recorded import recordings
+        from policy.recordings import recorded_by
 
         also_visible(visible_events)
+        recorded_by(recordings)

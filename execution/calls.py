@@ -25,15 +25,18 @@ from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
-from execution.opening import HOST, RESEND_AFTER
+from execution.opening import HOST, RESEND_AFTER, patience_for
 from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
+from policy import approvals
+from policy.approvals import Use
 from registry.clock import Later
 from registry.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
 
 MAX_TEXT = 4_000
+_WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 _ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
@@ -43,14 +46,29 @@ def read(id: UUID) -> Call | None:
     return reading.row(id)
 
 
-def claim(call: Call, tool: ToolSpec, agent: str) -> Claim | None:
-    """Take a queued call for this process, with the next fence; None if it is no longer there to take."""
+def claim(call: Call, tool: ToolSpec, agent: str, *, bound: str = "") -> Claim | None:
+    """Take a queued call for this process, with the next fence; None if it is no longer there to take.
+
+    A call that people agreed to uses their approval up in the same transaction, if it is still `bound` to this.
+    """
     if call.sealed is None:
         return None
-    arguments, context = unseal_what_runs(call.pk, call.sealed)
+    if call.approval_id is None:
+        return _claim(call, tool, agent, call.sealed)
+    with transaction.atomic():
+        if approvals.use(call.approval_id, digest=bound, is_retry=call.fence > 0) is not Use.GOOD:
+            return None  # if that was found out just now, the call has moved with its approval
+        taken = _claim(call, tool, agent, call.sealed)
+        if taken is None:
+            transaction.set_rollback(True)
+        return taken
+
+
+def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes) -> Claim | None:
+    arguments, context = unseal_what_runs(call.pk, sealed)
     where = f"worker@{HOST}:{os.getpid()}"
     started = Entry(event="call.started", actor="worker", detail={"attempt": call.fence + 1, "where": where})
-    chain = _take(call, started)
+    chain = _take(call, tool, started)
     if chain is None:
         return None
     return Claim(
@@ -67,13 +85,15 @@ def claim(call: Call, tool: ToolSpec, agent: str) -> Claim | None:
     )
 
 
-def _take(call: Call, started: Entry) -> Chain | None:
+def _take(call: Call, tool: ToolSpec, started: Entry) -> Chain | None:
     """The call's chain with its new event, or None; tried again when a neighbour's event came in between."""
+    # An approval says until when a call may begin; from here on it has the time that every call has.
+    patience = patience_for(tool) if call.approval_id is not None else None
     for is_last in (False, False, True):
         tail = trail.tail_of("call", str(call.pk))
         chain, events = trail.linked(tail, started, trace_id=call.trace_id)
         try:
-            return chain if moves.take(call, settings.PLACET_LEASE, events) else None
+            return chain if moves.take(call, settings.PLACET_LEASE, patience, events) else None
         except IntegrityError:
             if is_last:
                 raise
@@ -84,6 +104,13 @@ def deny(call: Call, failure: Failure) -> bool:
     """A queued call that policy no longer allows, or whose tool is gone."""
     detail = {"code": failure.code.wire, "message": failure.message}
     return _end_queued(call, State.DENIED, failure, "call.denied", "system", detail)
+
+
+def deny_asked(call: Call, approval: UUID, failure: Failure) -> None:
+    """As above, for a call that people agreed to: their answer is withdrawn with it."""
+    with transaction.atomic():
+        approvals.withdraw(approval, by="worker", reason=failure.message)
+        deny(call, failure)
 
 
 def expire(call: Call) -> bool:
@@ -160,6 +187,22 @@ def retry(claim: Claim, failure: Failure, delay: float) -> bool:
 
 def cancel(call: Call, *, actor: str) -> Call:
     """Before a claim: it never runs. After it: a request, and the outcome is what the runtime reports."""
+    if call.approval_id is not None:
+        return _cancel_asked(call, call.approval_id, actor)
+    return _cancel(call, actor)
+
+
+def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
+    """The question to people is withdrawn with the call; its row is taken before the call's, as everywhere."""
+    with transaction.atomic():
+        if approvals.withdraw(approval, by=actor, reason="the call was cancelled"):
+            failure = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
+            _end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}, states=_WAITING)
+            return Call.objects.get(pk=call.pk)
+    return _cancel(call, actor)
+
+
+def _cancel(call: Call, actor: str) -> Call:
     failure = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
     cancellable = Call.objects.filter(pk=call.pk, state__in=(State.QUEUED, State.RUNNING), cancel_requested=False)
     while not (_end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}) or _ask_to_stop(call, actor)):
@@ -306,9 +349,17 @@ def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
     return True
 
 
-def _end_queued(call: Call, state: State, failure: Failure, event: str, actor: str, detail: dict[str, Any]) -> bool:
+def _end_queued(
+    call: Call,
+    state: State,
+    failure: Failure,
+    event: str,
+    actor: str,
+    detail: dict[str, Any],
+    states: tuple[State, ...] = (State.QUEUED,),
+) -> bool:
     with transaction.atomic():
-        queued = Call.objects.filter(pk=call.pk, state=State.QUEUED)
+        queued = Call.objects.filter(pk=call.pk, state__in=states)
         if not queued.update(**_ENDED, state=state, error=orjson.dumps(failure.as_json()).decode()):
             return False
         chain = trail.chain_of("call", str(call.pk), is_locked=True)

@@ -61,7 +61,7 @@ def _followed(call: UUID, moved: threading.Event, until: float) -> CallOutcome:
         row = calls.read(call)
         assert row is not None
         left = until - time.monotonic()
-        if not row.is_open or left <= 0:
+        if not row.is_open or row.state == State.AWAITING_APPROVAL or left <= 0:  # people take longer than a door waits
             return outcome_of(row)
         moved.wait(min(left, LOOK_AGAIN))
 

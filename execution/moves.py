@@ -13,11 +13,16 @@ from execution.models import Call, State
 from registry.clock import LATER, Later, later_param
 
 
-def take(call: Call, lease: float, *rows: Rows) -> bool:
-    """Whether the call was still queued as it was read, wanted and in time, and now runs under the next fence."""
+def take(call: Call, lease: float, patience: float | None, *rows: Rows) -> bool:
+    """Whether the call was still queued as it was read, wanted and in time, and now runs under the next fence.
+
+    `patience`, if given, is the time from now that the call has for all its attempts.
+    """
     changes: dict[str, Any] = {"state": State.RUNNING.value, "fence": call.fence + 1, "lease_until": Later(lease)}
     if call.started_at is None:
         changes["started_at"] = Later(0)
+    if patience is not None:
+        changes["deadline"] = Later(patience)
     return _move(State.QUEUED, call.pk, call.fence, changes | {"resend_at": None}, rows)
 
 

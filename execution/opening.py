@@ -2,7 +2,6 @@
 
 import hashlib
 import socket
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -18,7 +17,7 @@ from execution.claim import Claim, redactor_for, seal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.fingerprint import arguments_digest, fingerprint
 from execution.messages import CallRequest
-from execution.models import Call, State
+from execution.models import OPEN, Call, State
 from execution.outcomes import warnings_about
 from policy.decision import Decision
 from registry.clock import LATER, later_param
@@ -30,21 +29,12 @@ RESEND_AFTER = 5.0  # seconds after which the sweeper doubts that the broker sti
 HOST = socket.gethostname()
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A call's row; `is_new` is False if the agent used this call_id before, and nothing was written."""
-
-    id: UUID
-    is_new: bool
-    chain: Chain
-
-
 def open_inline(request: CallRequest, tool: ToolSpec, decision: Decision) -> Claim | None:
     """The call, already claimed by this process; None if the agent used this call_id before."""
     where = f"inline@{HOST}"
     call = _Row(request, tool, decision, state=State.RUNNING, where=where)
-    opened = call.write(Entry(event="call.started", actor="system", detail={"attempt": 1, "where": where}))
-    if not opened.is_new:
+    chain = call.write(Entry(event="call.started", actor="system", detail={"attempt": 1, "where": where}))
+    if chain is None:
         return None
     return Claim(
         id=call.id,
@@ -56,22 +46,33 @@ def open_inline(request: CallRequest, tool: ToolSpec, decision: Decision) -> Cla
         context=request.context,
         trace_id=request.trace_id,
         where=where,
-        chain=opened.chain,
+        chain=chain,
     )
 
 
-def open_queued(request: CallRequest, tool: ToolSpec, decision: Decision) -> Opened:
-    return _Row(request, tool, decision, state=State.QUEUED).write(Entry(event="call.queued", actor="system"))
+def open_queued(request: CallRequest, tool: ToolSpec, decision: Decision, *, grant: int | None = None) -> UUID | None:
+    """The call, for a worker to take; None as above."""
+    return _Row(request, tool, decision, state=State.QUEUED, grant=grant).opened(
+        Entry(event="call.queued", actor="system")
+    )
 
 
-def open_refused(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> Opened:
+def open_parked(request: CallRequest, tool: ToolSpec, decision: Decision, *, approval: UUID) -> UUID | None:
+    """The call, waiting for people; in the transaction that opens the question to them."""
+    row = _Row(request, tool, decision, state=State.AWAITING_APPROVAL, approval=approval)
+    return row.opened(Entry(event="call.awaiting_approval", actor="system", detail={"approval": str(approval)}))
+
+
+def open_refused(
+    request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure
+) -> UUID | None:
     """The call as it ended at the door: denied by policy, or rejected before it was judged."""
     state = State.DENIED if decision is not None else State.REJECTED
     call = _Row(request, tool, decision, state=state, failure=failure)
     told: dict[str, Any] = {"code": failure.code.wire, "message": failure.message}
     if failure.parameter_errors:
         told["parameters"] = sorted(failure.parameter_errors)
-    return call.write(Entry(event=f"call.{state.value}", actor="system", outcome="refused", detail=told))
+    return call.opened(Entry(event=f"call.{state.value}", actor="system", outcome="refused", detail=told))
 
 
 class _Row:
@@ -86,23 +87,30 @@ class _Row:
         state: State,
         failure: Failure | None = None,
         where: str = "",
+        approval: UUID | None = None,
+        grant: int | None = None,
     ) -> None:
         self.request, self.tool, self.decision, self.state, self.failure = request, tool, decision, state, failure
+        self.approval, self.grant = approval, grant
         self.id = new_id()
         self.call_id = request.call_id or str(self.id)
         shown = redactor_for(request.context).for_people(request.arguments, tool.input_schema if tool else None)
         self.input = canonical(shown).decode()
         self.arguments_digest = arguments_digest(tool.digest, canonical(request.arguments)) if tool else ""
-        self.is_open = state in (State.QUEUED, State.RUNNING)
+        self.is_open = state in OPEN
 
-    def write(self, last: Entry) -> Opened:
+    def opened(self, last: Entry) -> UUID | None:
+        """The new call's id, or None if the agent used this call_id before, and nothing was written."""
+        return self.id if self.write(last) is not None else None
+
+    def write(self, last: Entry) -> Chain | None:
         entries = [Entry(event="call.received", actor=f"agent:{self.request.caller.name}", detail=self._received())]
         if self.decision is not None:
             entries.append(Entry(event="call.decided", actor="system", detail=self._decided(self.decision)))
         chain = trail.new_chain("call", str(self.id))
         chain, events = trail.linked(chain, *entries, last, trace_id=self.request.trace_id)
         vendor = connection.vendor
-        return Opened(self.id, guarded.write(_insert_sql(vendor), self._values(vendor), events), chain)
+        return chain if guarded.write(_insert_sql(vendor), self._values(vendor), events) else None
 
     def _received(self) -> dict[str, object]:
         detail: dict[str, object] = {
@@ -126,9 +134,8 @@ class _Row:
     def _values(self, vendor: str) -> list[Any]:
         request, tool = self.request, self.tool
         is_running, patience = self.state == State.RUNNING, None
-        if tool is not None and self.is_open:
-            retry = tool.runtime.retry
-            patience = QUEUE_PATIENCE + retry.max_attempts * (tool.runtime.timeout + retry.max_backoff)
+        if tool is not None and self.state in (State.QUEUED, State.RUNNING):
+            patience = patience_for(tool)
         return [
             self.id.hex if vendor == "sqlite" else self.id,
             request.caller.agent_id,
@@ -151,12 +158,20 @@ class _Row:
             self.arguments_digest,
             request.context.user_id,
             request.trace_id,
+            self.approval.hex if self.approval and vendor == "sqlite" else self.approval,
+            self.grant,
             _moment(vendor, RESEND_AFTER if self.state == State.QUEUED else None),
             _moment(vendor, settings.PLACET_LEASE if is_running else None),
             _moment(vendor, patience),
             _moment(vendor, 0.0 if is_running else None),
             _moment(vendor, None if self.is_open else 0.0),
         ]
+
+
+def patience_for(tool: ToolSpec) -> float:
+    """Seconds from now within which a call has to have run, all its attempts included."""
+    retry = tool.runtime.retry
+    return QUEUE_PATIENCE + retry.max_attempts * (tool.runtime.timeout + retry.max_backoff)
 
 
 def reused(call_id: str) -> Failure:
@@ -190,6 +205,8 @@ _PLAIN = (
     "arguments_digest",
     "user_id",
     "trace_id",
+    "approval_id",
+    "grant_id",
 )
 _MOMENTS = ("resend_at", "lease_until", "deadline", "started_at", "finished_at")
 
@@ -209,6 +226,14 @@ def _moment(vendor: str, seconds: float | None) -> float | str | None:
 
 def record_reuse(request: CallRequest, failure: Failure) -> None:
     """A refusal that may have no row of its own, since its call_id belongs to another call, is told of the agent."""
-    detail = {"door": request.door, "call_id": request.call_id, "code": failure.code.wire}
-    actor = f"agent:{request.caller.name}"
-    trail.record("agent", request.caller.name, "call.id_reused", actor=actor, outcome="refused", detail=detail)
+    _tell_of_agent(request, "call.id_reused", {"code": failure.code.wire})
+
+
+def record_limited(request: CallRequest, tool: ToolSpec, failure: Failure) -> None:
+    """A call that came too soon leaves its call_id free, so that the same request can come again."""
+    _tell_of_agent(request, "call.rate_limited", {"tool": tool.tool_id, "message": failure.message})
+
+
+def _tell_of_agent(request: CallRequest, event: str, detail: dict[str, Any]) -> None:
+    agent, known = request.caller.name, {"door": request.door, "call_id": request.call_id}
+    trail.record("agent", agent, event, actor=f"agent:{agent}", outcome="refused", detail=known | detail)

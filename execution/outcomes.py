@@ -1,14 +1,18 @@
 """A call's row to what its caller is told."""
 
 from typing import Any
+from uuid import UUID
 
 import orjson
+from django.conf import settings
 
 from execution.claim import unseal_answer
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Call, State
 from registry.toolspec import ToolSpec
+
+APPROVAL_RETRY = 5_000  # ms
 
 _STILL = {
     State.QUEUED: "The call is queued",
@@ -29,6 +33,8 @@ def outcome_of(call: Call) -> CallOutcome:
     }
     if call.error:
         return CallOutcome(failure=Failure.from_json(orjson.loads(call.error)), **told)
+    if call.state == State.AWAITING_APPROVAL:
+        return CallOutcome(failure=_waits_for_people(call), **told)
     if call.is_open:
         return CallOutcome(failure=_goes_on(call), **told)
     answer = answer_of(call)
@@ -47,6 +53,27 @@ def answer_of(call: Call) -> Any:
 def warnings_about(tool: ToolSpec) -> tuple[str, ...]:
     """What a caller should know although the call works."""
     return (f"{tool.tool_id} is deprecated; move to a newer version",) if tool.is_deprecated else ()
+
+
+def approval_url(approval: UUID) -> str:
+    """Where people decide; the link opens a page and decides nothing."""
+    return f"{settings.PLACET_URL}/approvals/{approval}/"
+
+
+def _waits_for_people(call: Call) -> Failure:
+    decision = orjson.loads(call.decision) if call.decision else {}
+    url = approval_url(call.approval_id)
+    check = f"{settings.PLACET_URL}/api/calls/{call.pk}/"
+    return Failure(
+        code=ErrorCode.APPROVAL_PENDING,
+        message=f"A person must agree first: {decision.get('reason', 'the call waits for an approval')}",
+        developer_message="Ask again with the same call_id; the call runs by itself once it is approved",
+        can_retry=True,
+        retry_after_ms=APPROVAL_RETRY,
+        additional_prompt_content=f"The call waits for a person's approval at {url}",
+        missing_requirements={"authorization": [{"id": "approval", "url": url, "check_url": check}]},
+        details={"rule": decision.get("rule", ""), "approval": str(call.approval_id), "approval_url": url},
+    )
 
 
 def _goes_on(call: Call) -> Failure:

@@ -11,6 +11,7 @@ from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
 from execution.opening import RESEND_AFTER
 from execution.retries import REPEATABLE
+from policy import approvals
 from registry.clock import Later
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ MAX_LOST = 3  # a call that cost so many workers is not tried again
 def sweep() -> None:
     """Safe to run anywhere, any number of times at once: every move is conditional."""
     _recover_lost()
+    approvals.expire_due()
     _expire_waiting()
     _resend_forgotten()
     _forget_answers()
@@ -42,7 +44,9 @@ def _recover_lost() -> None:
 
 
 def _expire_waiting() -> None:
-    for call in Call.objects.filter(state=State.QUEUED, deadline__lt=Now())[:BATCH]:
+    """A call that was approved and not yet begun ends with its approval, just before."""
+    late = Call.objects.filter(Q(approval=None) | Q(fence__gt=0), state=State.QUEUED, deadline__lt=Now())
+    for call in late[:BATCH]:
         calls.expire(call)
 
 

@@ -73,8 +73,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 ANONYMOUS_USER_NAME = None  # guardian: nobody has permissions without logging in
-LOGIN_URL = "admin:login"
-LOGIN_REDIRECT_URL = "admin:index"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
 
 _url = env.text("DATABASE_URL", "")
 DATABASES = {"default": env.database(_url) if _url else env.sqlite(PLACET_HOME / "placet.sqlite3")}
@@ -199,6 +199,7 @@ LOGGING = {
 
 PLACET_INLINE = env.flag("PLACET_INLINE", True)
 PLACET_LEASE = env.number("PLACET_LEASE", 15, at_least=1)
+PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
 PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")

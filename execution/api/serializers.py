@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from execution.models import Attempt, Call
-from execution.outcomes import answer_of
+from execution.outcomes import answer_of, approval_url
 from registry.api.bodies import Body
 
 
@@ -84,8 +84,19 @@ class CallSerializer(serializers.ModelSerializer[Call]):
         return orjson.loads(call.warnings) if call.warnings else []
 
     @extend_schema_field({"type": "object", "nullable": True, "additionalProperties": True})
-    def get_approval(self, call: Call) -> None:
-        return None
+    def get_approval(self, call: Call) -> Any:
+        """Where people decide about the call, and how far they are; null if nobody was asked."""
+        approval = call.approval
+        if approval is None:
+            return None
+        return {
+            "id": str(approval.pk),
+            "state": approval.state,
+            "url": approval_url(approval.pk),
+            "quorum": approval.quorum,
+            "decide_by": approval.decide_by,
+            "run_by": approval.run_by,
+        }
 
 
 class SecretSerializer(Body):
@@ -124,3 +135,10 @@ class SettlementSerializer(Body):
 
     outcome = serializers.ChoiceField(choices=["succeeded", "failed"])
     reason = serializers.CharField(min_length=3, max_length=1000)
+
+
+class BreakGlassSerializer(Body):
+    """Why a call must run although policy has not allowed it."""
+
+    reason = serializers.CharField(min_length=3, max_length=1000)
+    input = serializers.DictField(required=False)

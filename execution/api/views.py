@@ -11,15 +11,17 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from execution import access, calls, dispatch
+from execution import access, breakglass, calls, dispatch
 from execution.api import preferences
 from execution.api.filters import CallFilter
-from execution.api.serializers import CallSerializer, NewCallSerializer, SettlementSerializer
+from execution.api.serializers import BreakGlassSerializer, CallSerializer, NewCallSerializer, SettlementSerializer
 from execution.errors import ErrorCode, Failure, Stage
 from execution.messages import CallContext, CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.pipeline.admit import admit
+from execution.protocols.dialect import seconds
 from policy.caller import Caller
+from registry.actors import who
 from registry.api.errors import Conflict, Refused
 from registry.toolref import ToolRef
 
@@ -43,7 +45,7 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
         if getattr(self, "swagger_fake_view", False):
             return Call.objects.none()
         found = access.visible_calls(self.request.user, self._caller)
-        return found.select_related("agent").prefetch_related("attempts")
+        return found.select_related("agent", "approval").prefetch_related("attempts")
 
     @property
     def more_parameters(self) -> tuple[str, ...]:
@@ -91,6 +93,21 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
             raise Conflict(f"The call has already ended: {call.state}")
         after = calls.cancel(call, actor=_actor(request, self._caller))
         return Response(self.get_serializer(self.get_object()).data, status=202 if after.is_open else 200)
+
+    @extend_schema(request=BreakGlassSerializer, responses={200: CallSerializer, 202: CallSerializer})
+    @action(detail=True, methods=["post"], url_path="break-glass")
+    def break_glass(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """A person lets a denied or undecided call run; recorded, alarmed, and reviewed by another one afterwards."""
+        call = self.get_object()
+        form = BreakGlassSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        asked = form.validated_data
+        try:
+            ran = breakglass.run(call.pk, by=who(request), reason=asked["reason"], arguments=asked.get("input"))
+        except breakglass.BreakGlassError as error:
+            raise Refused(error.status, error.code, error.message) from error
+        shown = self.get_serializer(Call.objects.select_related("agent", "approval").get(pk=ran.pk)).data
+        return Response(shown, status=202, headers={"Location": f"/api/calls/{ran.pk}/"})
 
     @extend_schema(request=SettlementSerializer, responses=CallSerializer)
     @action(detail=True, methods=["post"])
@@ -142,7 +159,14 @@ def _refusal(outcome: CallOutcome, failure: Failure) -> Refused:
         {"path": "Idempotency-Key" if is_key else f"input.{name}", "reason": why}
         for name, why in failure.parameter_errors.items()
     ]
-    return Refused(failure.code.http, failure.code.wire, failure.message, details=details, errors=errors or None)
+    return Refused(
+        failure.code.http,
+        failure.code.wire,
+        failure.message,
+        details=details,
+        errors=errors or None,
+        headers={"Retry-After": seconds(failure.retry_after_ms)} if failure.retry_after_ms is not None else None,
+    )
 
 
 def _actor(request: Request, caller: Caller | None) -> str:

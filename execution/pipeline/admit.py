@@ -1,17 +1,22 @@
 """Chapter one, at the door: know the call, judge it, hand it over."""
 
-from execution import dispatch, inline, opening
+from contextlib import suppress
+from uuid import UUID
+
+from execution import asking, dispatch, inline, opening
 from execution.errors import CallError, ErrorCode, Failure
 from execution.fingerprint import fingerprint
+from execution.limiting import counted
 from execution.messages import CallOutcome, CallRequest
-from execution.models import Call
+from execution.models import Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import attempt
 from execution.pipeline.steps import check_input, check_requirements, find_tool
-from policy import engine
+from policy import engine, shadowing
 from policy.decision import Decision, Effect
 from policy.question import Question
 from registry import revision
+from registry.ids import new_id
 from registry.toolspec import ToolSpec
 
 
@@ -19,24 +24,28 @@ def admit(request: CallRequest) -> CallOutcome:
     """The call's end, or that it goes on; its row and first events are committed before anything happens."""
     with revision.pinned():
         tool: ToolSpec | None = None
-        decision: Decision | None = None
         try:
             tool = find_tool(request)
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
-            decision = judge(request, tool)
         except CallError as error:
-            return _refuse(request, tool, decision, error.failure)
-        if decision.effect is not Effect.ALLOW:
-            return _refuse(request, tool, decision, denial(decision))
-        if inline.is_allowed(tool):
-            return _run_here(request, tool, decision)
-        return _queue(request, tool, decision)
+            return _refuse(request, tool, None, error.failure)
+        question = question_about(request, tool)
+        decision = engine.decide(question)
+        try:
+            match decision.effect:
+                case Effect.DENY:
+                    return _refuse(request, tool, decision, denial(decision))
+                case Effect.ASK:
+                    return _ask(request, question, decision)
+                case Effect.ALLOW:
+                    return _allow(request, question, decision)
+        except CallError as error:  # a limit was reached: nothing is kept, so that the same call can come again
+            return _turn_away(request, tool, error.failure)
 
 
-def judge(request: CallRequest, tool: ToolSpec) -> Decision:
-    question = Question(caller=request.caller, tool=tool, arguments=request.arguments, user_id=request.context.user_id)
-    return engine.decide(question)
+def question_about(request: CallRequest, tool: ToolSpec) -> Question:
+    return Question(caller=request.caller, tool=tool, arguments=request.arguments, user_id=request.context.user_id)
 
 
 def denial(decision: Decision) -> Failure:
@@ -48,28 +57,59 @@ def denial(decision: Decision) -> Failure:
     )
 
 
-def _run_here(request: CallRequest, tool: ToolSpec, decision: Decision) -> CallOutcome:
-    claim = opening.open_inline(request, tool, decision)
+def _allow(request: CallRequest, question: Question, decision: Decision) -> CallOutcome:
+    tool = question.tool
+    if not inline.is_allowed(tool):
+        call = counted(question, decision, lambda: opening.open_queued(request, tool, decision))
+        return _queued(request, question, decision, call)
+    claim = counted(question, decision, lambda: opening.open_inline(request, tool, decision))
     if claim is None:
         return _again(request)
+    shadowing.compare(question, decision, claim.id)
     outcome = attempt(claim)
     if outcome is None:  # the queue will try it again, or took it over
         return dispatch.follow(claim.id, wait=request.wait)
     return outcome
 
 
-def _queue(request: CallRequest, tool: ToolSpec, decision: Decision) -> CallOutcome:
-    opened = opening.open_queued(request, tool, decision)
-    if not opened.is_new:
+def _ask(request: CallRequest, question: Question, decision: Decision) -> CallOutcome:
+    """Parked until people agree, unless one of them has agreed in advance."""
+    with suppress(asking.NoGrant):
+        call = counted(question, decision, lambda: asking.run_on_grant(request, question, decision))
+        return _queued(request, question, decision, call)
+    call = counted(question, decision, lambda: asking.park(request, question, decision))
+    if call is None:
         return _again(request)
-    return dispatch.send_and_follow(opened.id, wait=request.wait)
+    shadowing.compare(question, decision, call)
+    return outcome_of(Call.objects.get(pk=call))
+
+
+def _queued(request: CallRequest, question: Question, decision: Decision, call: UUID | None) -> CallOutcome:
+    if call is None:
+        return _again(request)
+    shadowing.compare(question, decision, call)
+    return dispatch.send_and_follow(call, wait=request.wait)
 
 
 def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> CallOutcome:
-    opened = opening.open_refused(request, tool, decision, failure)
-    if opened.is_new:
-        return outcome_of(Call.objects.get(pk=opened.id))
-    return _again(request, failure)
+    call = opening.open_refused(request, tool, decision, failure)
+    if call is None:
+        return _again(request, failure)
+    if tool is not None and decision is not None:
+        shadowing.compare(question_about(request, tool), decision, call)
+    return outcome_of(Call.objects.get(pk=call))
+
+
+def _turn_away(request: CallRequest, tool: ToolSpec, failure: Failure) -> CallOutcome:
+    opening.record_limited(request, tool, failure)
+    nobody: UUID = new_id()
+    return CallOutcome(
+        id=nobody,
+        call_id=request.call_id or str(nobody),
+        state=State.REJECTED,
+        tool_id=tool.tool_id,
+        failure=failure,
+    )
 
 
 def _again(request: CallRequest, refusal: Failure | None = None) -> CallOutcome:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from audit.redaction import clip
 from execution import calls, dispatch, inline, pulse, retries
+from execution.asking import bound
 from execution.claim import Claim, unseal_what_runs
 from execution.errors import CallError, ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -14,9 +15,9 @@ from execution.models import Call, State
 from execution.pipeline.steps import check_output
 from execution.runtimes import runtime_for
 from execution.runtimes.base import Invocation
-from policy import acting, engine
+from policy import acting, breakglass, engine, grants
 from policy.caller import Caller
-from policy.decision import Effect
+from policy.decision import Decision, Effect
 from policy.models import Agent
 from policy.question import Question
 from policy.sealedbox import Unsealable
@@ -41,11 +42,12 @@ def perform(id: UUID) -> None:
             calls.cancel(call, actor="worker")
             return
         agent = acting.agent(call.agent_id)
-        tool, failure = _judge_again(call, agent)
-        if tool is None or failure is not None:
-            calls.deny(call, failure or _withdrawn(call))
+        try:
+            tool, digest = _judge_again(call, agent)
+        except CallError as error:
+            _deny(call, error.failure)
             return
-        claim = calls.claim(call, tool, agent.name)
+        claim = calls.claim(call, tool, agent.name, bound=digest)
         if claim is not None:
             attempt(claim)
 
@@ -65,30 +67,55 @@ def attempt(claim: Claim) -> CallOutcome | None:
         raise
 
 
-def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec | None, Failure | None]:
-    """Hours may lie between the door and here: the tool, the agent and the policy are looked at once more."""
+def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec, str]:
+    """Hours may lie between the door and here: the tool, the agent and the policy are looked at once more.
+
+    The tool, and the digest of all that an approval of this call would have to be bound to.
+    """
     ref = ToolRef.parse(call.tool_ref)
     tool = resolve(ref) if ref is not None else None
     if tool is None or tool.id != call.tool_id:
-        return None, None
+        raise _withdrawn(call)
     if not agent.is_active:
-        return tool, Failure(code=ErrorCode.PERMISSION_DENIED, message="The agent was disabled before the call ran")
+        raise CallError(ErrorCode.PERMISSION_DENIED, "The agent was disabled before the call ran")
     try:
         arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
-    except Unsealable:
-        return tool, Failure(code=ErrorCode.INTERNAL, message="What was to run can no longer be read")
+    except Unsealable as error:
+        raise CallError(ErrorCode.INTERNAL, "What was to run can no longer be read") from error
     caller = Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="")
     question = Question(caller=caller, tool=tool, arguments=arguments, user_id=context.user_id)
     decision = engine.decide(question)
-    if decision.effect is Effect.ALLOW:
-        return tool, None
-    return tool, Failure(code=ErrorCode.PERMISSION_DENIED, message=decision.reason, developer_message=decision.help)
+    if decision.effect is not Effect.ALLOW and not _was_agreed_to(call, decision):
+        raise CallError(
+            ErrorCode.PERMISSION_DENIED,
+            decision.reason if decision.effect is Effect.DENY else f"Policy now asks for a person: {decision.reason}",
+            developer_message=decision.help,
+            details={"rule": decision.rule},
+        )
+    return tool, bound(question, context, decision.revision) if call.approval_id else ""
 
 
-def _withdrawn(call: Call) -> Failure:
-    return Failure(
-        code=ErrorCode.PERMISSION_DENIED,
-        message="The tool was withdrawn before the call ran",
+def _was_agreed_to(call: Call, decision: Decision) -> bool:
+    """Whether people let this call run although policy does not by itself; a plain denial only a broken glass beats."""
+    if decision.effect is Effect.ASK:
+        if call.approval_id is not None:
+            return True  # the claim looks at it
+        if call.grant_id is not None and grants.still_stands(call.grant_id):
+            return True
+    return breakglass.allows(call.pk)
+
+
+def _deny(call: Call, failure: Failure) -> None:
+    if call.approval_id is not None:
+        calls.deny_asked(call, call.approval_id, failure)
+    else:
+        calls.deny(call, failure)
+
+
+def _withdrawn(call: Call) -> CallError:
+    return CallError(
+        ErrorCode.PERMISSION_DENIED,
+        "The tool was withdrawn before the call ran",
         developer_message=f"{call.tool_ref} is no longer available",
         details={"rule": "version_withdrawn"},
     )

@@ -39,9 +39,11 @@ class Refused(exceptions.APIException):
         *,
         details: Mapping[str, Any] | None = None,
         errors: Iterable[Mapping[str, Any]] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message, code)
         self.status_code = status_code
+        self.headers = dict(headers or {})
         self.body: dict[str, Any] = {"code": code, "message": message}
         if details is not None:
             self.body["details"] = dict(details)
@@ -68,7 +70,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's exception handler: no HTML, no traceback, and no error that is not JSON."""
     set_rollback()
     if isinstance(error, Refused):
-        return Response(error.body, status=error.status_code)
+        return Response(error.body, status=error.status_code, headers=error.headers)
     if isinstance(error, Http404 | exceptions.NotFound):
         return _response(404, _NOT_FOUND)
     if isinstance(error, PermissionDenied):
