@@ -6,7 +6,6 @@ import yaml
 
 from registry.yamlreading import means_itself
 
-
 _RARE_BREAKS = "\r\x85\u2028\u2029"  # a reader may take them for spaces or for each other
 
 
