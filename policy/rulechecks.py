@@ -1,7 +1,8 @@
 """What is wrong, or odd, about a list of rules as a whole and beside what the registry knows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -31,18 +32,21 @@ class Problem:
 
 def problems(rules: Sequence[RuleSpec]) -> list[Problem]:
     """All that keeps these rules from being saved; nothing, if nothing does."""
+    from policy import conditions
+
     if len(rules) > MAX_RULES:
         return [Problem(reason=f"A policy has at most {MAX_RULES} rules, not {len(rules)}")]
     found: list[Problem] = []
     places: dict[str, int] = {}
+    schemas_of = cache(_schemas_of)  # a thousand rules are about a few tools
     for place, rule in enumerate(rules):
         first = places.setdefault(rule.name, place)
         if first != place:
             reason = f"is the name of rule {first + 1} already"
             found.append(Problem(place=place, name=rule.name, field="name", reason=reason))
-        found += [
-            Problem(place=place, name=rule.name, field="when", reason=reason) for reason in _condition_problems(rule)
-        ]
+        if rule.when:
+            flaws = conditions.problems(rule.when, input_schemas=_input_schemas(rule, schemas_of))
+            found += [Problem(place=place, name=rule.name, field="when", reason=flaw) for flaw in flaws]
     return found
 
 
@@ -73,22 +77,14 @@ def warnings(rules: Sequence[RuleSpec]) -> list[str]:
     return told + [f"{clause[0].upper()}{clause[1:]}." for clause in missing_approvers(rules)]
 
 
-def _condition_problems(rule: RuleSpec) -> list[str]:
-    if not rule.when:
-        return []
-    from policy import conditions
-
-    return conditions.problems(rule.when, input_schemas=_input_schemas(rule))
-
-
-def _input_schemas(rule: RuleSpec) -> list[dict[str, Any]]:
+def _input_schemas(rule: RuleSpec, schemas_of: Callable[[ToolRef], list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """The input schemas of the tools that the rule names, each once; none if it may be about others too."""
     refs = [ToolRef.parse(pattern) for pattern in rule.tools]
     schemas: dict[bytes, dict[str, Any]] = {}
     for ref in refs:
         if ref is None:
             return []
-        for schema in _schemas_of(ref):
+        for schema in schemas_of(ref):
             schemas.setdefault(canonical(schema), schema)
     return list(schemas.values())
 
