@@ -5,7 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from policy.views.inbox import pending_for
+
 _GROUPS = (
+    ("Decisions", (("Approvals", "inbox", "approvals", ""),)),
     (
         "Registry",
         (
@@ -36,13 +39,15 @@ _GROUPS = (
     ("Reference", (("API", "api", "api-docs", ""),)),
 )
 
+_BADGES = {"approvals": pending_for}
+
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Groups of links; a page that is not installed or not permitted is left out."""
     groups = []
     for title, pages in _GROUPS:
         items = [
-            {"title": name, "icon": icon, "link": link}
+            {"title": name, "icon": icon, "link": link, "badge": address in _BADGES and _BADGES[address](request)}
             for name, icon, address, permission in pages
             if (link := _link(address)) and (not permission or request.user.has_perm(permission))
         ]

@@ -3,17 +3,16 @@
 from django.contrib import admin
 from django.contrib.auth.decorators import login_required
 from django.urls import include, path
-from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 admin.autodiscover()
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("", include("execution.protocols.oxp.urls")),
     path("", include("execution.protocols.otc.urls")),
     path("", include("execution.urls")),
+    path("", include("policy.urls")),
     path("api/", include("audit.api.urls")),
     path("api/", include("registry.api.urls")),
     path("api/", include("policy.api.urls")),

@@ -18,5 +18,6 @@ urlpatterns = [
     path("versions/<str:id>/publish/", reviews.Publish.as_view(), name="version-publish"),
     path("toolkits/<str:name>/permissions/", ToolkitPermissionsView.as_view(), name="toolkit-permissions"),
     path("policy/", include("policy.api.policy_urls")),
+    path("", include("policy.api.approval_urls")),
     path("", include(router.urls)),
 ]

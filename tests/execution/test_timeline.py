@@ -280,7 +280,7 @@ def test_a_call_of_others_looks_like_one_that_does_not_exist(call: MakeCall, uns
         assert client.get(f"/calls/{queued.pk}/{rest}").status_code == 404
     for rest in ("cancel/", "settle/"):
         assert client.post(f"/calls/{queued.pk}/{rest}").status_code == 404
-    assert Client().get(f"/calls/{queued.pk}/").headers["Location"].startswith("/admin/login/")
+    assert Client().get(f"/calls/{queued.pk}/").headers["Location"].startswith("/login/?next=/calls/")
 
 
 def test_every_state_has_a_page_that_verifies(root: Client, call: MakeCall, unsent: list[Any]) -> None:

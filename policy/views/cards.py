@@ -1,0 +1,135 @@
+"""Card: one question to people, or several that are the same, with everything one needs to answer it."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet, prefetch_related_objects
+
+from policy import approvals
+from policy.models import Approval, Vote
+from policy.standing import decidable, is_over, settling_vote, why_not
+from policy.views.exactly import Exact, exact
+from policy.views.likes import Like, likes_of
+from policy.views.words import RISKS, STATES, in_words
+from registry.risk import RiskLevel
+
+SHORT = 4_000  # characters of arguments on a card among others
+WHOLE = 1_500_000  # and on a page of their own: more than any call can bring
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """The oldest of some identical questions stands for them all."""
+
+    approval: Approval
+    ids: tuple[UUID, ...]
+    votes: tuple[Vote, ...]
+    can_decide: bool
+    why_not: str
+    arguments: Exact | None
+    capabilities: tuple[tuple[str, str], ...]
+    likes: tuple[Like, ...]
+    narrow: str = ""  # a condition that holds for these very arguments, to start a grant from
+
+    @property
+    def is_over(self) -> bool:
+        return is_over(self.approval)
+
+    @property
+    def can_revoke(self) -> bool:
+        return self.approval.state == Approval.State.APPROVED
+
+    @property
+    def in_favour(self) -> list[Vote]:
+        return [vote for vote in self.votes if vote.answer == Vote.Answer.APPROVE and vote.voided_at is None]
+
+    @property
+    def settled_by(self) -> Vote | None:
+        return settling_vote(self.approval)
+
+    @property
+    def state(self) -> str:
+        """Its state in words; time that ran out counts before the sweeper has said so."""
+        if self.approval.is_pending and self.is_over:
+            return str(Approval.State.EXPIRED.label)
+        return self.approval.get_state_display()
+
+    @property
+    def tone(self) -> str:
+        return STATES["expired" if self.approval.is_pending and self.is_over else self.approval.state]
+
+    @property
+    def risk(self) -> RiskLevel:
+        return RiskLevel(self.approval.risk)
+
+    @property
+    def risk_tone(self) -> str:
+        return RISKS[self.risk]
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the card would look different."""
+        facts = [
+            self.state,
+            self.ids,
+            [(vote.pk, vote.voided_at) for vote in self.votes],
+            self.can_decide,
+            self.why_not,
+            [like.approval.pk for like in self.likes],
+        ]
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def cards_of(found: Sequence[Approval], user: User, *, limit: int = SHORT) -> list[Card]:
+    """The questions as cards, in the order in which they came; identical ones on one card."""
+    prefetch_related_objects(found, "votes__person", "tool__capabilities")
+    mine = decidable(user, [approval.pk for approval in found])
+    groups: dict[object, list[Approval]] = {}
+    for approval in found:
+        groups.setdefault(_sameness(approval, approval.pk in mine), []).append(approval)
+    oldest = {min(group, key=lambda each: each.pk): group for group in groups.values()}
+    likes = likes_of(oldest, user)
+    return [_card(first, group, user, first.pk in mine, likes[first], limit) for first, group in oldest.items()]
+
+
+def readable(found: QuerySet[Approval]) -> QuerySet[Approval]:
+    """With the rows around each question that a card needs."""
+    return found.select_related("agent__owner", "tool__version__toolkit")
+
+
+def _sameness(approval: Approval, is_mine: bool) -> object:
+    """Two questions are one only if nothing on their card would differ."""
+    if is_over(approval):
+        return approval.pk
+    return (
+        approval.agent_id,
+        approval.tool_ref,
+        approval.arguments_digest,
+        approval.user_id,
+        approval.rule,
+        approval.revision,
+        approval.approvers,
+        approval.quorum,
+        is_mine,
+        tuple((vote.person_id, vote.answer, vote.voided_at is None) for vote in approval.votes.all()),
+    )
+
+
+def _card(
+    first: Approval, group: Iterable[Approval], user: User, is_mine: bool, likes: Iterable[Like], limit: int
+) -> Card:
+    obstacle = None if is_mine else why_not(first, user)
+    arguments = approvals.shown_arguments(first)
+    return Card(
+        approval=first,
+        ids=tuple(sorted(each.pk for each in group)),
+        votes=tuple(first.votes.all()),
+        can_decide=is_mine,
+        why_not=obstacle.message if obstacle else "",
+        arguments=None if arguments is None else exact(arguments, limit),
+        capabilities=tuple((each.name, in_words(each)) for each in first.tool.capabilities.all()),
+        likes=tuple(likes),
+    )

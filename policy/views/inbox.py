@@ -1,0 +1,144 @@
+"""The inbox: what waits for a person's answer, renewed while they look at it."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core.paginator import Paginator
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from policy import approvals
+from policy.models import Approval, Vote
+from policy.standing import decidable, settling_vote
+from policy.views.cards import cards_of, readable
+from policy.views.frame import for_people, page
+from policy.views.words import STATES
+from registry.actors import who
+
+ORDERS = {"urgent": ("decide_by", "pk"), "newest": ("-pk",)}
+MAX_ROWS = 400  # questions looked at for one page; the rest waits its turn
+MAX_CARDS = 40
+MAX_KNOWN = 80
+PER_PAGE = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the person wants to see, read from the address."""
+
+    search: str
+    order: str
+
+    @classmethod
+    def read(cls, request: HttpRequest) -> "_Asked":
+        order = request.GET.get("order", "")
+        return cls(search=request.GET.get("q", "").strip()[:200], order=order if order in ORDERS else "urgent")
+
+
+@for_people("GET", "HEAD")
+def inbox(request: HttpRequest) -> HttpResponse:
+    """The whole page; its cards renew themselves."""
+    asked = _Asked.read(request)
+    feed = _feed(who(request), asked, known=())
+    return page(request, "policy/inbox.html", "Approvals", asked=asked, orders=ORDERS, **feed)
+
+
+@never_cache
+@require_GET
+def cards(request: HttpRequest) -> HttpResponse:
+    """The cards alone, and what became of those the browser still shows; 204 if it has them as they are."""
+    if not request.user.is_authenticated:
+        return HttpResponse(status=401)
+    user, asked, known = who(request), _Asked.read(request), _ids(request.GET.get("known", ""))
+    if request.GET.get("seen") == _version(user, asked, known):
+        return HttpResponse(status=204)
+    return render(request, "policy/inbox_cards.html", _feed(user, asked, known))
+
+
+@for_people("GET", "HEAD")
+def history(request: HttpRequest) -> HttpResponse:
+    """What was decided; by this person, or by anyone."""
+    user, search = who(request), request.GET.get("q", "").strip()[:200]
+    is_all = request.GET.get("who") == "all"
+    found = _matching(approvals.visible_to(user).exclude(state=Approval.State.PENDING), search)
+    if not is_all:
+        found = approvals.visible_to(user).filter(pk__in=Vote.objects.filter(person=user).values("approval"))
+        found = _matching(found, search)
+    pages = Paginator(readable(found).prefetch_related("votes__person").order_by("-pk"), PER_PAGE)
+    shown = pages.get_page(request.GET.get("page"))
+    rows = [
+        {"approval": each, "vote": settling_vote(each), "own": _own(each, user), "tone": STATES[each.state]}
+        for each in shown
+    ]
+    return page(request, "policy/inbox_history.html", "Approvals", rows=rows, shown=shown, is_all=is_all, search=search)
+
+
+def pending_for(request: HttpRequest) -> int:
+    """The number beside the inbox in the sidebar."""
+    return approvals.to_decide(request.user).count() if isinstance(request.user, User) else 0
+
+
+def _feed(user: User, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
+    rows = list(_waiting(user, asked)[: MAX_ROWS + 1])
+    found = cards_of(rows[:MAX_ROWS], user)
+    shown = {id for card in found for id in card.ids}
+    gone = readable(approvals.visible_to(user)).filter(pk__in=[id for id in known if id not in shown])
+    return {
+        "version": _version(user, asked, known),
+        "now": timezone.now(),
+        "cards": found[:MAX_CARDS],
+        "settled": cards_of(list(gone), user),
+        "is_more": len(found) > MAX_CARDS or len(rows) > MAX_ROWS,
+        "waiting": sum(len(card.ids) for card in found if card.can_decide),
+    }
+
+
+def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
+    """Changes whenever a card would; far cheaper than the cards."""
+    rows = list(_waiting(user, asked).values_list("pk", "state")[: MAX_ROWS + 1])
+    gone = set(known) - {key for key, _ in rows}
+    rows += approvals.visible_to(user).filter(pk__in=gone).order_by("pk").values_list("pk", "state")
+    ids = {key for key, _ in rows}
+    votes = Vote.objects.filter(approval__in=ids).order_by("pk").values_list("pk", "voided_at")
+    facts = (asked, rows, list(votes), sorted(decidable(user, ids)))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
+
+
+def _waiting(user: User, asked: _Asked) -> QuerySet[Approval]:
+    pending = approvals.visible_to(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
+    return _matching(readable(pending), asked.search).order_by(*ORDERS[asked.order])
+
+
+def _matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
+    for word in search.split():
+        found = found.filter(
+            Q(tool_ref__icontains=word)
+            | Q(agent__name__icontains=word)
+            | Q(rule__icontains=word)
+            | Q(user_id__icontains=word)
+            | Q(call_id__icontains=word)
+        )
+    return found
+
+
+def _own(approval: Approval, user: User) -> Vote | None:
+    return next((vote for vote in approval.votes.all() if vote.person_id == user.pk), None)
+
+
+def _ids(text: str) -> tuple[UUID, ...]:
+    """Ids from an address; what is none is left out."""
+    found = []
+    for part in text.split(",")[:MAX_KNOWN]:
+        try:
+            found.append(UUID(part))
+        except ValueError:
+            continue
+    return tuple(sorted(found))

@@ -1,0 +1,60 @@
+"""The last decisions on like calls, and what has changed in the tool since they were made."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from django.contrib.auth.models import User
+
+from policy import approvals
+from policy.models import Approval, Vote
+from policy.standing import settling_vote
+from registry import comparisons
+from registry.models import Tool, ToolkitVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Like:
+    """One settled approval beside the one that is being decided."""
+
+    approval: Approval
+    vote: Vote | None  # the answer that settled it; None where time or the caller did
+    is_same: bool  # whether the arguments were the same
+    other_version: str  # the version that was asked for, if it is not this one
+    changes: tuple[str, ...]  # in the tool, from that version to this one
+
+
+def likes_of(questions: Iterable[Approval], user: User) -> dict[Approval, list[Like]]:
+    """For each question the last decisions on calls like it, as far as this person may see them."""
+    found = {question: approvals.history(question) for question in questions}
+    keys = {past.pk for pasts in found.values() for past in pasts}
+    seen = set(approvals.visible_to(user).filter(pk__in=keys).values_list("pk", flat=True))
+    return {question: [_like(question, past) for past in pasts if past.pk in seen] for question, pasts in found.items()}
+
+
+def _like(question: Approval, past: Approval) -> Like:
+    then, now = past.tool, question.tool
+    is_other = then.version_id != now.version_id
+    return Like(
+        approval=past,
+        vote=settling_vote(past),
+        is_same=past.arguments_digest == question.arguments_digest,
+        other_version=then.version.version if is_other else "",
+        changes=_changes(then.pk, now.pk) if is_other else (),
+    )
+
+
+@lru_cache(maxsize=512)
+def _changes(then: int, now: int) -> tuple[str, ...]:
+    """Published versions never change, so neither does what lies between two of them."""
+    old, new = (Tool.objects.select_related("version__toolkit").get(pk=key) for key in (then, now))
+    if old.digest == new.digest:
+        return ()
+    first, second = (_whole(tool.version_id) for tool in (old, new))
+    own = f"{new.name}: "
+    told = [reason.removeprefix(own) for reason in comparisons.between(first, second).verdict.reasons if own in reason]
+    return tuple(told) or ("its definition differs",)
+
+
+def _whole(key: int) -> ToolkitVersion:
+    return ToolkitVersion.objects.select_related("toolkit").prefetch_related("tools__capabilities").get(pk=key)
