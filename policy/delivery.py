@@ -52,6 +52,17 @@ def deliver(*, clock: Callable[[], float] = time.monotonic) -> int:
     return sent
 
 
+@transaction.atomic
+def try_again(notices: QuerySet[Notice], *, actor: str) -> int:
+    """Those among these that were given up wait once more, with all their attempts; how many they are."""
+    ids = list(notices.filter(state=Notice.State.FAILED).values_list("pk", flat=True)[:1_000])
+    for pk in ids:
+        trail.record("notice", str(pk), "notice.sent_again", actor=actor)
+    again = Notice.objects.filter(pk__in=ids, state=Notice.State.FAILED)
+    transaction.on_commit(kick, robust=True)
+    return again.update(state=Notice.State.WAITING, attempts=0, next_at=Now())
+
+
 def pause(attempts: int, *, jitter: float) -> float:
     """Seconds before the next attempt: three times as long each time, up to an hour; jitter is 0 to 1."""
     return min(FIRST_PAUSE * PAUSE_FACTOR ** (attempts - 1), LONGEST_PAUSE) * (0.75 + jitter / 2)

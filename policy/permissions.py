@@ -4,6 +4,7 @@ The one permission that does not come from here is the maker's own, which a tool
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,13 @@ def give(toolkit: Toolkit, verb: str, to: Holder, *, by: User) -> bool:
     if reason := obstacle(by, verb, toolkit, to):
         raise PermissionDenied(reason)
     return put(toolkit, verb, to, actor=actor(by), is_to_oneself=gains(by, to))
+
+
+@transaction.atomic
+def give_all(toolkit: Toolkit, verbs: Iterable[str], to: Holder, *, by: User) -> None:
+    """All of them or none."""
+    for verb in verbs:
+        give(toolkit, verb, to, by=by)
 
 
 @transaction.atomic

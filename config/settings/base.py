@@ -12,7 +12,6 @@ PLACET_HOME = env.folder("PLACET_HOME", BASE_DIR / "var")
 INSTALLED_APPS = [
     "unfold",
     "unfold.contrib.filters",
-    "unfold.contrib.guardian",
     # Not the autodiscovering config: only the web process needs admin modules in memory (see config/urls.py).
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",

@@ -1,3 +1,3 @@
 """Agents, people and reviews in the admin."""
 
-from policy.admin import agent, people, version  # noqa: F401
+from policy.admin import accessrequest, agent, notice, people, permissions, version  # noqa: F401

@@ -7,13 +7,16 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from audit import trail
 from registry.actors import AGENT, actor, who
+
+RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 for model in (User, Group):
     if admin.site.is_registered(model):
@@ -21,7 +24,11 @@ for model in (User, Group):
 
 
 class Told:
-    """Writes what the admin's own log says to the trail as well, in the same transaction."""
+    """Writes what the admin's own log says to the trail as well, and which rights it moved, in the same transaction."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        obj.rights_before = rights_of(type(obj)._default_manager.get(pk=obj.pk)) if change else set()
+        super().save_model(request, obj, form, change)  # type: ignore[misc]
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         self._tell(request, obj, "created", message)
@@ -40,6 +47,20 @@ class Told:
         kind = obj._meta.model_name
         said = message if isinstance(message, str) else json.loads(json.dumps(message))
         trail.record(kind, str(obj), f"{kind}.{what}", actor=actor(who(request)), detail={"changes": said})
+        before, after = getattr(obj, "rights_before", None), rights_of(obj)
+        if before is not None and before != after:
+            detail = {"given": sorted(after - before), "taken": sorted(before - after)}
+            trail.record(kind, str(obj), f"{kind}.rights_changed", actor=actor(who(request)), detail=detail)
+
+
+def rights_of(obj: User | Group) -> set[str]:
+    """What makes this person, or the members of this group, more powerful than others."""
+    held = obj.permissions if isinstance(obj, Group) else obj.user_permissions
+    rights = {f"{app}.{name}" for app, name in held.values_list("content_type__app_label", "codename")}
+    if isinstance(obj, User):
+        rights |= {f"group:{name}" for name in obj.groups.values_list("name", flat=True)}
+        rights |= {flag for flag in ("is_staff", "is_superuser") if getattr(obj, flag)}
+    return rights
 
 
 @admin.register(User)
@@ -56,10 +77,17 @@ class UserAdmin(Told, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
         return super().get_queryset(request).exclude(username__startswith=AGENT)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Only a superuser gives rights; otherwise who may change users could make itself one."""
-        rights = ("is_staff", "is_superuser", "groups", "user_permissions")
+        """Only a superuser gives rights, and not to himself; otherwise who may change users could make itself one."""
         given = tuple(super().get_readonly_fields(request, obj))
-        return given if request.user.is_superuser else (*given, *rights, "last_login", "date_joined")
+        if not request.user.is_superuser:
+            return (*given, *RIGHTS, "last_login", "date_joined")
+        return (*given, *RIGHTS) if obj is not None and obj.pk == request.user.pk else given
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        """The page does not ask for one's own rights, so a request that brings them anyway is refused aloud."""
+        if request.method == "POST" and object_id == str(request.user.pk) and not set(RIGHTS).isdisjoint(request.POST):
+            raise PermissionDenied("Nobody changes their own groups, permissions or standing; another superuser does.")
+        return super().change_view(request, object_id, *args, **kwargs)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """A superuser is changed by superusers only, password included."""
@@ -76,4 +104,7 @@ class GroupAdmin(Told, DjangoGroupAdmin, ModelAdmin):
     """Groups of people and agents."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
-        return () if request.user.is_superuser else ("permissions",)
+        """Rules name groups, so a new name can be a new right: superusers give it."""
+        if request.user.is_superuser:
+            return ()
+        return ("permissions",) if obj is None else ("name", "permissions")

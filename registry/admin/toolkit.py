@@ -1,4 +1,4 @@
-"""Toolkits in the admin: browse, describe, and say who may do what with them."""
+"""Toolkits in the admin: browse and describe them."""
 
 from typing import Any
 
@@ -9,14 +9,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import TabularInline
 from unfold.decorators import display
 
 from registry import access, toolkits
 from registry.actors import AGENT, who
 from registry.admin.guarded import ReadOnly, SeenToolkits
-from registry.admin.pages import label
-from registry.admin.permissions import ToolkitPermissions
+from registry.admin.pages import PagesAdmin, label
 from registry.models import Toolkit, ToolkitVersion
 from registry.risk import RiskLevel
 
@@ -54,9 +53,8 @@ class VersionInline(ReadOnly, TabularInline):
         return label(RiskLevel(version.risk).word, RiskLevel(version.risk).label)
 
 
-@admin.register(Toolkit)
-class ToolkitAdmin(SeenToolkits, ToolkitPermissions, ModelAdmin):
-    """A toolkit's words and permissions; its versions have pages of their own."""
+class ToolkitAdmin(SeenToolkits, PagesAdmin):
+    """A toolkit's words; its versions have pages of their own, and policy adds who may do what with it."""
 
     empty_text = (
         "No toolkit yet, or none that you may see. "

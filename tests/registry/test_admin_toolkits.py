@@ -1,15 +1,14 @@
 """Toolkits, tools and capabilities in the web admin, and who gives permissions on them."""
 
 import pytest
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from guardian.shortcuts import assign_perm, get_perms
+from guardian.shortcuts import assign_perm
 
 from audit.models import Event
-from registry import toolkits
 from registry.models import Toolkit
 from tests.factories.cast import Cast, cast_of
 from tests.factories.registry import numbers, published
@@ -87,56 +86,6 @@ def test_an_agent_cannot_be_made_the_owner(cast: Cast, toolkit: Toolkit) -> None
     form = {"title": "", "description": "", "owner": cast.agent.agent.user_id}
     response = browser(cast.superuser).post(change(toolkit), form)
     assert "owner" in response.context["adminform"].form.errors
-
-
-# Permissions
-
-
-def test_the_owner_gives_and_takes_and_the_trail_tells(cast: Cast, toolkit: Toolkit) -> None:
-    toolkits.describe(toolkit, by=cast.superuser, owner=cast.publisher)
-    client = browser(cast.publisher)
-    page = change(toolkit, "permissions_manage_user", cast.stranger.pk)
-    assert client.post(page, {"permissions": ["view_toolkit", "call_toolkit"]}).status_code == 302
-    assert set(get_perms(cast.stranger, toolkit)) == {"view_toolkit", "call_toolkit"}
-    assert client.post(page, {"permissions": ["view_toolkit"]}).status_code == 302
-    told = Event.objects.filter(subject_kind="toolkit", event="toolkit.permissions").order_by("seq")
-    assert [event.actor for event in told] == ["user:publisher", "user:publisher"]
-    assert "call_toolkit" in str(told[1].detail)
-
-
-def test_a_group_gets_permissions_too(cast: Cast, toolkit: Toolkit) -> None:
-    group = Group.objects.create(name="approvers")
-    page = change(toolkit, "permissions_manage_group", group.pk)
-    assert browser(cast.superuser).post(page, {"permissions": ["approve_toolkit"]}).status_code == 302
-    cast.stranger.groups.add(group)
-    assert "approve_toolkit" in get_perms(cast.stranger, toolkit)
-    assert "group:approvers" in str(Event.objects.get(event="toolkit.permissions").detail)
-
-
-def test_a_person_or_agent_is_picked_by_name(cast: Cast, toolkit: Toolkit) -> None:
-    client = browser(cast.superuser)
-    found = client.post(change(toolkit, "permissions"), {"user": "agent:demo", "submit_manage_user": "1"})
-    assert found.status_code == 302
-    assert str(cast.agent.agent.user_id) in found["Location"]
-    missing = client.post(change(toolkit, "permissions"), {"user": "' OR 1=1 --", "submit_manage_user": "1"})
-    assert "does not exist" in missing.content.decode()
-
-
-@pytest.mark.parametrize("role", ["publisher", "reviewer", "viewer", "with_model_permissions", "stranger"])
-def test_nobody_else_gives_permissions_not_even_to_themselves(cast: Cast, toolkit: Toolkit, role: str) -> None:
-    user = getattr(cast, role)
-    before = set(get_perms(user, toolkit))
-    for page in (change(toolkit, "permissions"), change(toolkit, "permissions_manage_user", user.pk)):
-        assert browser(user).get(page).status_code in (403, 404)
-        assert browser(user).post(page, {"permissions": ["review_toolkit"]}).status_code in (403, 404)
-    assert set(get_perms(user, toolkit)) == before
-
-
-def test_only_permissions_that_mean_something_can_be_given(cast: Cast, toolkit: Toolkit) -> None:
-    page = change(toolkit, "permissions_manage_user", cast.stranger.pk)
-    response = browser(cast.superuser).post(page, {"permissions": ["delete_toolkit"]})
-    assert response.status_code == 200
-    assert get_perms(cast.stranger, toolkit) == []
 
 
 # Tools
