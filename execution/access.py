@@ -12,14 +12,17 @@ from registry.models import Toolkit, ToolkitVersion
 
 
 def visible_calls(user: Any, caller: Caller | None) -> QuerySet[Call]:
-    """An agent sees its own calls; a person those of agents they own and of toolkits they may audit."""
+    """An agent sees its own calls; a person those of agents they own and of toolkits they may audit.
+
+    Whoever may approve the calls of a toolkit follows those that people were asked about to their end.
+    """
     calls = Call.objects.all()
     if caller is not None:
         return calls.filter(agent_id=caller.agent_id)
     if user.has_perm("execution.view_call"):
         return calls
-    audited = _audited(user)
-    return calls.filter(Q(agent__owner=user) | Q(tool__version__toolkit__in=audited))
+    asked = Q(approval__isnull=False, tool__version__toolkit__in=_permitted(user, "approve"))
+    return calls.filter(Q(agent__owner=user) | Q(tool__version__toolkit__in=_permitted(user, "audit")) | asked)
 
 
 def may_cancel(user: Any, caller: Caller | None, call: Call) -> bool:
@@ -42,7 +45,7 @@ def visible_events(user: Any, caller: Caller | None) -> Q:
     seen = Q(subject_kind="call") & Q(Exists(visible_calls(user, caller).order_by().filter(pk=key)))
     if caller is not None:
         return seen | Q(subject_kind="agent", subject_id=caller.name)
-    toolkits = _audited(user)
+    toolkits = _permitted(user, "audit")
     versions = ToolkitVersion.objects.filter(toolkit__in=toolkits).select_related("toolkit")
     return (
         seen
@@ -52,8 +55,8 @@ def visible_events(user: Any, caller: Caller | None) -> Q:
     )
 
 
-def _audited(user: Any) -> QuerySet[Toolkit]:
-    found: QuerySet[Toolkit] = get_objects_for_user(user, "registry.audit_toolkit", with_superuser=False)
+def _permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
+    found: QuerySet[Toolkit] = get_objects_for_user(user, f"registry.{verb}_toolkit", with_superuser=False)
     return found
 
 
