@@ -22,6 +22,7 @@ _GROUPS = (
         "Access",
         (
             ("Agents", "smart_toy", "admin:policy_agent_changelist", ""),
+            ("Access requests", "front_hand", "admin:policy_accessrequest_changelist", ""),
             ("Users", "person", "admin:auth_user_changelist", "auth.view_user"),
             ("Groups", "group", "admin:auth_group_changelist", "auth.view_group"),
         ),
@@ -32,6 +33,7 @@ _GROUPS = (
             ("Calls", "call_made", "admin:execution_call_changelist", ""),
             ("Attempts", "replay", "admin:execution_attempt_changelist", ""),
             ("Demotions", "trending_down", "admin:execution_demotion_changelist", ""),
+            ("Notices", "outgoing_mail", "admin:policy_notice_changelist", "policy.view_notice"),
             ("Audit events", "receipt_long", "admin:audit_event_changelist", ""),
             ("Seals", "verified_user", "admin:audit_seal_changelist", "audit.view_event"),
         ),
