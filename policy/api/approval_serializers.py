@@ -170,7 +170,7 @@ class GrantSerializer(serializers.ModelSerializer[Grant]):
         return state_of(grant)
 
 
-class BreakGlassSerializer(serializers.ModelSerializer[BreakGlass]):
+class BrokenGlassSerializer(serializers.ModelSerializer[BreakGlass]):
     """A call that a person let run against policy, and what others said of it afterwards."""
 
     agent = serializers.CharField(source="agent.name", read_only=True)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from policy import breakglass
-from policy.api.approval_serializers import BreakGlassSerializer, ReviewOfBreakGlassBody
+from policy.api.approval_serializers import BrokenGlassSerializer, ReviewOfBreakGlassBody
 from policy.api.approvals import OnlyPeople
 from policy.models import BreakGlass
 from policy.standing import visible_glass
@@ -36,13 +36,13 @@ class BreakGlassFilters(django_filters.FilterSet):
 
 @extend_schema_view(
     list=extend_schema(summary="List uses of break-glass"),
-    retrieve=extend_schema(summary="Show one use", responses={200: BreakGlassSerializer, 404: Failure}),
+    retrieve=extend_schema(summary="Show one use", responses={200: BrokenGlassSerializer, 404: Failure}),
 )
 class BreakGlassViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[BreakGlass]):
     """Every use for those who may break the glass; for others their own, and those on their toolkits."""
 
     permission_classes = [OnlyPeople]
-    serializer_class = BreakGlassSerializer
+    serializer_class = BrokenGlassSerializer
     queryset = BreakGlass.objects.none()
     filterset_class = BreakGlassFilters
     search_fields = ["tool_ref", "agent__name", "person__username", "reason"]
@@ -56,7 +56,7 @@ class BreakGlassViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Generi
     @extend_schema(
         summary="Say whether it was justified; another person than who did it",
         request=ReviewOfBreakGlassBody,
-        responses={200: BreakGlassSerializer, **REFUSALS},
+        responses={200: BrokenGlassSerializer, **REFUSALS},
     )
     @action(detail=True, methods=["post"], filter_backends=[])
     def review(self, request: Request, pk: str) -> Response:

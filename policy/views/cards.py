@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet, prefetch_related_objects
 
 from policy import approvals
-from policy.models import Approval, Vote
+from policy.models import Approval, BreakGlass, Vote
 from policy.standing import decidable, is_over, settling_vote, why_not
 from policy.views.exactly import Exact, exact
 from policy.views.likes import Like, likes_of
@@ -32,6 +32,7 @@ class Card:
     arguments: Exact | None
     capabilities: tuple[tuple[str, str], ...]
     likes: tuple[Like, ...]
+    glass: BreakGlass | None = None  # if it was let through without an answer
     narrow: str = ""  # a condition that holds for these very arguments, to start a grant from
 
     @property
@@ -122,6 +123,7 @@ def _card(
     first: Approval, group: Iterable[Approval], user: User, is_mine: bool, likes: Iterable[Like], limit: int
 ) -> Card:
     obstacle = None if is_mine else why_not(first, user)
+    is_unanswered = first.decided_at is not None and settling_vote(first) is None
     arguments = approvals.shown_arguments(first)
     return Card(
         approval=first,
@@ -132,4 +134,5 @@ def _card(
         arguments=None if arguments is None else exact(arguments, limit),
         capabilities=tuple((each.name, in_words(each)) for each in first.tool.capabilities.all()),
         likes=tuple(likes),
+        glass=BreakGlass.objects.select_related("person").filter(call=first.call).first() if is_unanswered else None,
     )

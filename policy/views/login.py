@@ -29,7 +29,7 @@ class Login(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         frame = admin.site.each_context(self.request)
-        own = {"title": "Log in", "app_path": self.request.get_full_path()}
+        own = {"title": "Log in", "app_path": self.request.get_full_path(), "site_url": None}
         return {**frame, **super().get_context_data(**kwargs), **own}
 
 
