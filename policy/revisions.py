@@ -66,7 +66,7 @@ def new_draft(
         number=_next_number(), note=_checked_note(note), based_on=based_on, created_by=by
     )
     _write(revision, rules)
-    _tell(revision, "drafted", by, **_content(rules), based_on=based_on, note=note)
+    _tell(revision, "drafted", by, **_content(rules), based_on=based_on, note=revision.note)
     return revision
 
 

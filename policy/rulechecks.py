@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group
 from django.db.models.functions import Lower
 
 from audit.canonical import canonical
+from policy import conditions
 from policy.models import Agent
 from policy.rulespec import RuleSpec
 from registry.models import Tool, Toolkit
@@ -19,7 +20,7 @@ MAX_RULES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why rules cannot be saved, and which field of which rule it lies in; no place: the list itself."""
+    """Why rules cannot be saved, as a sentence, and which field of which rule it lies in; no place: the list itself."""
 
     reason: str
     place: int | None = None
@@ -27,22 +28,20 @@ class Problem:
     field: str = ""
 
     def __str__(self) -> str:
-        return f"Rule '{self.name}': {self.field} {self.reason}." if self.place is not None else f"{self.reason}."
+        return self.reason if self.place is None else f"Rule '{self.name}', {self.field}: {self.reason}"
 
 
 def problems(rules: Sequence[RuleSpec]) -> list[Problem]:
     """All that keeps these rules from being saved; nothing, if nothing does."""
-    from policy import conditions
-
     if len(rules) > MAX_RULES:
-        return [Problem(reason=f"A policy has at most {MAX_RULES} rules, not {len(rules)}")]
+        return [Problem(reason=f"A policy has at most {MAX_RULES} rules, not {len(rules)}.")]
     found: list[Problem] = []
     places: dict[str, int] = {}
     schemas_of = cache(_schemas_of)  # a thousand rules are about a few tools
     for place, rule in enumerate(rules):
         first = places.setdefault(rule.name, place)
         if first != place:
-            reason = f"is the name of rule {first + 1} already"
+            reason = f"Rule {first + 1} has this name already."
             found.append(Problem(place=place, name=rule.name, field="name", reason=reason))
         if rule.when:
             flaws = conditions.problems(rule.when, input_schemas=_input_schemas(rule, schemas_of))

@@ -4,8 +4,8 @@ import logging
 import re
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
+from policy.conditions import Condition, ConditionFailed, compiled
 from policy.decision import Effect, Finding
 from policy.question import Question
 from policy.rulesentence import joined, people
@@ -34,9 +34,7 @@ class RuleCheck:
         self._least_risk = rule.risk_at_least or 0
 
     @cached_property
-    def _condition(self) -> Any:
-        from policy.conditions import compiled
-
+    def _condition(self) -> Condition:
         return compiled(self.rule.when)
 
     def concerns(self, agent: str, groups: frozenset[str], tool: ToolSpec) -> bool:
@@ -52,8 +50,6 @@ class RuleCheck:
     def finding(self, question: Question, *, groups: frozenset[str], now: datetime) -> tuple[Finding | None, bool]:
         """What the rule says of a call that it concerns, nothing if its condition does not hold; and if it failed."""
         if self.rule.when:
-            from policy.conditions import ConditionFailed
-
             try:
                 if not self._condition.holds(question, groups=groups, now=now):
                     return None, False

@@ -9,7 +9,7 @@ from guardian.shortcuts import assign_perm, remove_perm
 from policy.agents import NewAgent, create
 from policy.authentication import authenticate
 from policy.caller import Caller
-from policy.visibility import callable_toolkits, visible_toolkits
+from policy.visibility import callable_toolkits, groups_of, visible_toolkits
 from registry.models import Toolkit
 
 
@@ -62,3 +62,19 @@ def test_the_answer_costs_one_small_read_until_something_changes(
     callable_toolkits(who)
     with django_assert_num_queries(0):  # the glance at the revision does not count
         callable_toolkits(who)
+
+
+def test_an_agents_groups_are_known_by_name_and_at_once(
+    made: NewAgent, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    who, group = caller(made), Group.objects.create(name="bots")
+    assert groups_of(who) == frozenset()
+    made.agent.user.groups.add(group)
+    assert groups_of(who) == {"bots"}
+    group.name = "robots"
+    group.save()
+    assert groups_of(who) == {"robots"}
+    with django_assert_num_queries(0):
+        groups_of(who)
+    group.delete()
+    assert groups_of(who) == frozenset()

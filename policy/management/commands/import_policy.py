@@ -51,4 +51,5 @@ def _imported(policy: PolicyFile, *, is_to_activate: bool) -> str:
 
 def _told(file: Path, error: PolicyFileError) -> str:
     place = f"{file}:{error.line}" if error.line else str(file)
-    return f"{place}: {': '.join(part for part in (error.path, error.reason) if part)}. Nothing was imported."
+    reason = ": ".join(part for part in (error.path, error.reason) if part)
+    return f"{place}: {reason.removesuffix('.')}. Nothing was imported."
