@@ -140,7 +140,7 @@ def _fail(notice: Notice, error: Undelivered) -> None:
         with transaction.atomic():
             if _mine(notice).update(state=Notice.State.FAILED, error=text):
                 detail = {"kind": notice.kind, "channel": notice.channel, "error": text}
-                trail.record("notice", str(notice.pk), "notice.failed", actor="system", outcome="error", detail=detail)
+                trail.record("notice", str(notice.pk), "notice.failed", actor="system", outcome="failed", detail=detail)
                 logger.error("notice %s (%s) is given up: %s", notice.pk, notice.kind, text)
         return
     wait = max(pause(notice.attempts, jitter=random.random()), min(error.retry_after, LONGEST_PAUSE))
