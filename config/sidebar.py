@@ -8,7 +8,13 @@ from django.urls import NoReverseMatch, reverse
 from policy.views.inbox import pending_for
 
 _GROUPS = (
-    ("Decisions", (("Approvals", "inbox", "approvals", ""),)),
+    (
+        "Decisions",
+        (
+            ("Approvals", "inbox", "approvals", ""),
+            ("Policy", "gavel", "policy", "policy.view_revision policy.edit_policy"),
+        ),
+    ),
     (
         "Registry",
         (
@@ -50,8 +56,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     for title, pages in _GROUPS:
         items = [
             {"title": name, "icon": icon, "link": link, "badge": address in _BADGES and _BADGES[address](request)}
-            for name, icon, address, permission in pages
-            if (link := _link(address)) and (not permission or request.user.has_perm(permission))
+            for name, icon, address, needed in pages
+            if (link := _link(address)) and (not needed or any(map(request.user.has_perm, needed.split())))
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})

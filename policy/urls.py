@@ -1,7 +1,7 @@
 """The pages of policy: the way in, the approvals, and the rules that ask for them."""
 
 from django.contrib.auth.views import LogoutView
-from django.urls import path
+from django.urls import include, path
 
 from policy.views import approval, breakglass, deciding, grants, inbox, login
 
@@ -22,4 +22,5 @@ urlpatterns = [
     path("approvals/<uuid:id>/", approval.approval, name="subject-approval"),
     path("approvals/<uuid:id>/card/", approval.card, name="approval-card"),
     path("approvals/<uuid:id>/revoke/", deciding.revoke, name="approval-revoke"),
+    path("policy/", include("policy.portal_urls")),
 ]

@@ -14,7 +14,7 @@ router.register("revisions/(?P<number>[0-9]{1,9})/differences", DifferenceViewSe
 router.register("replays", ReplayViewSet, basename="replay")
 
 urlpatterns = [
-    path("evaluate/", EvaluateView.as_view(), name="policy-evaluate"),
-    path("replay/", ReplayView.as_view(), name="policy-replay"),
+    path("evaluate/", EvaluateView.as_view(), name="api-policy-evaluate"),
+    path("replay/", ReplayView.as_view(), name="api-policy-replay"),
     path("", include(router.urls)),
 ]

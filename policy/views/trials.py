@@ -1,0 +1,282 @@
+"""Trying policy on pages: one question, many recorded calls, and a shadow's differences."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from policy import readers, replays, revisions
+from policy.api.differences import counted
+from policy.evaluation import explained
+from policy.models import Agent, Difference, Replay, Revision
+from policy.views.portal import EFFECTS, found, page, policy_page
+from registry import strictjson
+from registry.actors import who
+from registry.models import Tool
+from registry.resolution import resolve
+from registry.toolref import ToolRef
+from registry.toolspec import ToolSpec
+
+PER_PAGE = 50
+OFFERED = 300  # names that a field proposes while one types
+RECENT = 20
+LISTS = (
+    ("newly_denied", "Newly denied", "deny"),
+    ("newly_asked", "Newly asked", "ask"),
+    ("newly_allowed", "Newly allowed", "allow"),
+)
+
+
+class _RevisionField(forms.ChoiceField):
+    """The live revision, any of the newest, or the defaults."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(widget=UnfoldAdminSelectWidget(), **kwargs)
+
+    @staticmethod
+    def offered() -> list[tuple[str, str]]:
+        rows = [
+            (
+                str(row.number),
+                f"Revision {row.number} ({row.get_state_display().lower()}){': ' + row.note if row.note else ''}",
+            )
+            for row in Revision.objects.order_by("-number")[:100]
+        ]
+        return [*rows, ("0", "The defaults, without any rule")]
+
+
+class QuestionForm(forms.Form):
+    """May this agent call this tool with this input?"""
+
+    agent = forms.CharField(max_length=64, widget=UnfoldAdminTextInputWidget(attrs={"list": "agents"}))
+    tool_id = forms.CharField(
+        max_length=200,
+        label="Tool",
+        help_text="Such as Payments.Refund, or Payments.Refund@1.2.0.",
+        widget=UnfoldAdminTextInputWidget(attrs={"list": "tools"}),
+    )
+    input = forms.CharField(
+        required=False,
+        initial="{}",
+        strip=False,
+        label="Input (JSON)",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 8, "spellcheck": "false", "class": "placet-code"}),
+    )
+    user_id = forms.CharField(
+        required=False,
+        max_length=255,
+        label="On behalf of",
+        help_text="The context's user_id, if the agent sends one.",
+        widget=UnfoldAdminTextInputWidget(),
+    )
+    revision = _RevisionField(required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["revision"].choices = [("", "The live policy"), *_RevisionField.offered()]  # type: ignore[attr-defined]
+
+    def clean_agent(self) -> Agent:
+        agent = Agent.objects.filter(name=self.cleaned_data["agent"]).first()
+        if agent is None:
+            raise forms.ValidationError("There is no agent of this name.")
+        return agent
+
+    def clean_tool_id(self) -> ToolSpec:
+        ref = ToolRef.parse(self.cleaned_data["tool_id"])
+        tool = resolve(ref) if ref is not None else None
+        if tool is None:
+            raise forms.ValidationError("There is no tool of this name that can be called.")
+        return tool
+
+    def clean_input(self) -> dict[str, Any]:
+        text = self.cleaned_data["input"].strip() or "{}"
+        try:
+            value = strictjson.loads(text.encode("utf-8", "surrogatepass"))
+        except strictjson.StrictJSONError as error:
+            raise forms.ValidationError(f"This is not JSON: {error.message}") from error
+        if not isinstance(value, dict):
+            raise forms.ValidationError("The input is an object: {…}")
+        return value
+
+    def clean(self) -> dict[str, Any]:
+        """The input must fit the tool, as at every door: a question that cannot be asked has no answer."""
+        given = super().clean() or {}
+        if "tool_id" in given and "input" in given:
+            for flaw in given["tool_id"].input.violations(given["input"])[:20]:
+                self.add_error("input", f"{flaw.parameter}: {flaw.message}" if flaw.parameter else flaw.message)
+        return given
+
+
+class ReplayForm(forms.Form):
+    """Which revision, over how many calls."""
+
+    revision = _RevisionField()
+    last = forms.IntegerField(
+        min_value=1,
+        max_value=replays.MAX_LAST,
+        initial=1_000,
+        label="Over the last … calls",
+        help_text=f"Recorded calls that were judged, newest first; at most {replays.MAX_LAST:,}.",
+        widget=UnfoldAdminIntegerFieldWidget(attrs={"min": 1, "max": replays.MAX_LAST}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["revision"].choices = _RevisionField.offered()  # type: ignore[attr-defined]
+
+
+@policy_page(readers.may_replay, "GET", "HEAD", "POST")
+def evaluate(request: HttpRequest) -> HttpResponse:
+    """Answers a question; it is posted, so that the input stays out of addresses and logs."""
+    chosen = {name: request.GET[name] for name in ("agent", "tool_id", "revision") if name in request.GET}
+    form = QuestionForm(request.POST if request.method == "POST" else None, initial=chosen)
+    decision = None
+    if form.is_bound and form.is_valid():
+        asked = form.cleaned_data
+        number = int(asked["revision"]) if asked["revision"] else None
+        decision = explained(
+            asked["agent"], asked["tool_id"], asked["input"], user_id=asked["user_id"], revision=number
+        )
+    context: dict[str, Any] = {
+        "form": form,
+        "decision": decision,
+        "kind": EFFECTS[decision.effect.value] if decision else "",
+        "checks": [{"finding": each, "kind": EFFECTS[each.effect.value]} for each in decision.findings]
+        if decision
+        else [],
+        "agents": Agent.objects.values_list("name", flat=True)[:OFFERED],
+        "tools": sorted({tool.tool_id.partition("@")[0] for tool in _some_tools()}),
+    }
+    status = 422 if form.errors else 200
+    return page(request, "policy/policy_evaluate.html", "Evaluate", tab="policy-evaluate", status=status, **context)
+
+
+@policy_page(readers.may_replay, "GET", "HEAD", "POST")
+def replay_list(request: HttpRequest) -> HttpResponse:
+    """Asks for a replay, and shows the recent ones."""
+    newest = Revision.objects.order_by("-number").values_list("number", flat=True).first()
+    initial = {"revision": request.GET.get("revision") or str(newest or 0)}
+    form = ReplayForm(request.POST if request.method == "POST" else None, initial=initial)
+    if form.is_bound and form.is_valid():
+        try:
+            asked = replays.ask(int(form.cleaned_data["revision"]), form.cleaned_data["last"], by=who(request))
+        except replays.ReplayError as error:
+            form.add_error(None, str(error))
+        else:
+            return redirect("policy-replay", asked.pk)
+    recent = Replay.objects.select_related("requested_by").defer("result")[:RECENT]
+    status = 422 if form.errors else 200
+    return page(
+        request, "policy/policy_replays.html", "Replay", tab="policy-replays", status=status, form=form, recent=recent
+    )
+
+
+@policy_page(readers.may_replay, "GET", "HEAD")
+def replay(request: HttpRequest, id: UUID) -> HttpResponse:
+    """How far a replay is, renewed by itself, and what it found."""
+    row = _replay(id)
+    title = f"Replay of {'revision ' + str(row.revision) if row.revision else 'the defaults'}"
+    return page(request, "policy/policy_replay.html", title, tab="policy-replays", **_story(row))
+
+
+@never_cache
+def replay_story(request: HttpRequest, id: UUID) -> HttpResponse:
+    """The part of the page that moves."""
+    if not request.user.is_authenticated:
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})  # the whole page then asks to log in
+    return _replay_story(request, id)
+
+
+@policy_page(readers.may_replay, "GET", "HEAD")
+def _replay_story(request: HttpRequest, id: UUID) -> HttpResponse:
+    return render(request, "policy/policy_replay_story.html", _story(_replay(id)))
+
+
+@policy_page(readers.may_read, "GET", "HEAD")
+def shadow(request: HttpRequest) -> HttpResponse:
+    """The shadow of this moment and its differences; what a shadow is where there is none."""
+    row = Revision.objects.filter(is_shadow=True).first()
+    if row is not None:
+        return redirect("policy-differences", row.number)
+    seen = Difference.objects.order_by().values_list("shadow_revision", flat=True).distinct()
+    earlier = Revision.objects.filter(number__in=seen)
+    drafts = Revision.objects.exclude(state=Revision.State.ACTIVE)[:10]
+    context: dict[str, Any] = {"earlier": earlier, "candidates": drafts}
+    return page(request, "policy/policy_shadow.html", "Shadow", tab="policy-shadow", **context)
+
+
+@policy_page(readers.may_read, "GET", "HEAD")
+def differences(request: HttpRequest, id: int) -> HttpResponse:
+    """Calls that this revision, as a shadow, would have decided otherwise."""
+    row = found(id)
+    all_of_them = Difference.objects.filter(shadow_revision=row.number)
+    agent, turn = request.GET.get("agent", ""), request.GET.get("turn", "")
+    chosen = all_of_them.select_related("agent").order_by("-id")
+    if agent:
+        chosen = chosen.filter(agent__name=agent)
+    if turn.count("-") == 1:
+        live_effect, shadow_effect = turn.split("-")
+        chosen = chosen.filter(live_effect=live_effect, shadow_effect=shadow_effect)
+    pages = Paginator(chosen, PER_PAGE).get_page(request.GET.get("page"))
+    rows = [
+        {"one": one, "live_kind": EFFECTS.get(one.live_effect, ""), "shadow_kind": EFFECTS.get(one.shadow_effect, "")}
+        for one in pages
+    ]
+    context: dict[str, Any] = {
+        "revision": row,
+        "live": revisions.live(),
+        "counts": counted(all_of_them),
+        "rows": rows,
+        "pages": pages,
+        "agent": agent,
+        "turn": turn,
+    }
+    title = f"Shadow: revision {row.number}"
+    return page(request, "policy/policy_differences.html", title, tab="policy-shadow", **context)
+
+
+def _replay(id: UUID) -> Replay:
+    row = Replay.objects.select_related("requested_by").filter(pk=id).first()
+    if row is None:
+        raise Http404
+    return row
+
+
+def _story(row: Replay) -> dict[str, Any]:
+    result = row.result or {}
+    summary = result.get("summary", {})
+    return {
+        "replay": row,
+        "is_moving": row.state in (Replay.State.WAITING, Replay.State.RUNNING),
+        "percent": 100 * row.evaluated // row.total if row.total else 0,
+        "undecidable": _dated(result.get("undecidable", [])),
+        "summary": summary,
+        "lists": [
+            {
+                "title": title,
+                "kind": EFFECTS[effect],
+                "calls": _dated(result.get(name, [])),
+                "count": summary.get(name, 0),
+                "name": name,
+            }
+            for name, title, effect in LISTS
+        ],
+    }
+
+
+def _dated(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [call | {"when": call["at"][:19].replace("T", " ")} for call in calls]
+
+
+def _some_tools() -> list[Tool]:
+    return list(Tool.objects.callable().select_related("version__toolkit").order_by("name")[:OFFERED])
