@@ -1,3 +1,3 @@
-"""Agents, people and reviews in the admin."""
+"""Agents, people, reviews and policy in the admin."""
 
-from policy.admin import accessrequest, agent, notice, people, permissions, version  # noqa: F401
+from policy.admin import accessrequest, agent, notice, people, permissions, revision, version  # noqa: F401
