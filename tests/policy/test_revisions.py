@@ -78,7 +78,11 @@ def test_drafts_made_at_once_get_numbers_without_gaps() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_revisions_activated_at_once_exactly_one_is_live_and_each_names_the_one_before() -> None:
     drafts = [revisions.new_draft(by=None) for _ in range(6)]
-    in_threads(6, lambda number: revisions.activate(drafts[number], by=None) and None)
+
+    def work(number: int) -> None:
+        revisions.activate(drafts[number], by=None)
+
+    in_threads(6, work)
     assert Revision.objects.filter(state="active").count() == 1
     assert Revision.objects.filter(state="retired").count() == 5
     replaced = [detail["replaces"] for draft in drafts for name, _, detail in events(draft.number) if "activ" in name]

@@ -324,7 +324,8 @@ def test_the_quick_way_agrees_with_the_plain_one(
     n: int | None,
 ) -> None:
     GROUPS["demo"] = frozenset(groups)
-    asked = question(spec(tool, version, risk, *capabilities), **({} if n is None else {"n": n}))
+    made_of = spec(tool, version, risk, *capabilities)
+    asked = question(made_of) if n is None else question(made_of, n=n)
     made = RuleSet(3, rules)
     decisions = [made.judge(asked), made.judge(asked)]
     assert decisions[0] == decisions[1]
