@@ -6,7 +6,7 @@ from typing import Any
 
 from policy.cel.checking import Checker
 from policy.cel.shapes import Shape, of_kinds, of_schemas
-from policy.cel.tree import Node
+from policy.cel.tree import Node, Select, walk
 
 _MAX_DEPTH = 8
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
@@ -32,7 +32,14 @@ def cause(error: BaseException, text: str, tree: Node, variables: Mapping[str, A
     fitting = [problem for problem in found if problem.is_about_absence == isinstance(error, KeyError)]
     if fitting:
         return fitting[0].sentence.rstrip(".")
+    if isinstance(error, KeyError) and error.args and error.args[0] in _fields(tree):
+        return f"a field `{error.args[0]}` that it reads is not given"
     return next((words for kind, words in _OTHERWISE.items() if isinstance(error, kind)), "the engine gave up")
+
+
+def _fields(tree: Node) -> set[object]:
+    """The names that the expression spells itself; any other may be a value."""
+    return {node.field for node in walk(tree) if isinstance(node, Select)}
 
 
 def kind_of(value: Any) -> str:

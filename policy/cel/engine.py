@@ -1,6 +1,5 @@
 """The engine behind one small window: whatever goes wrong in it comes out as an Exception."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import cel
@@ -20,10 +19,10 @@ def program(text: str) -> cel.Program:
         raise ValueError("The engine does not accept this expression.") from None
 
 
-def run(compiled: cel.Program, variables: Mapping[str, Any]) -> Any:
+def run(compiled: cel.Program, variables: dict[str, Any]) -> Any:
     """The value of a program for some variables; the messages of its exceptions may quote them."""
     try:
-        return compiled.execute(dict(variables))
+        return compiled.execute(variables)
     except Exception:
         raise
     except BaseException as error:

@@ -181,8 +181,7 @@ class _Parser:
                 return self._made(Literal(at=token.at, end=token.end, kind=kind, value=value))
             case "name", word if word not in RESERVED:
                 return self._named(token)
-        self._place -= 1
-        raise self._unexpected("a value")
+        raise self._unexpected("a value", token)
 
     def _literal(self, token: Token, sign: Token | None) -> Node:
         value = token.value
@@ -262,8 +261,8 @@ class _Parser:
             raise self._unexpected(what)
         return self._take()
 
-    def _unexpected(self, wanted: str) -> BadSyntax:
-        token = self._next
+    def _unexpected(self, wanted: str, token: Token | None = None) -> BadSyntax:
+        token = token or self._next
         if token.kind == "name" and token.spelling in RESERVED:
             found = f"the reserved word '{token.spelling}'"
         else:
