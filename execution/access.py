@@ -41,8 +41,9 @@ def may_settle(user: Any, caller: Caller | None, call: Call) -> bool:
 
 def visible_events(user: Any, caller: Caller | None) -> Q:
     """The events of calls one may see, of oneself or one's agents, and of toolkits one may audit."""
-    key = _SubjectKey(OuterRef("subject_kind"), OuterRef("subject_id"))
-    seen = Q(subject_kind="call") & Q(Exists(visible_calls(user, caller).order_by().filter(pk=key)))
+    calls = visible_calls(user, caller).order_by()
+    seen = Q(subject_kind="call") & Q(Exists(calls.filter(pk=_SubjectKey("call"))))
+    seen |= Q(subject_kind="approval") & Q(Exists(calls.filter(approval=_SubjectKey("approval"))))
     if caller is not None:
         return seen | Q(subject_kind="agent", subject_id=caller.name)
     toolkits = _permitted(user, "audit")
@@ -61,12 +62,16 @@ def _permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
 
 
 class _SubjectKey(Func):
-    """The key of the call that an event of the outer query is about; nothing for events about other subjects."""
+    """The key of the subject of this kind that an event of the outer query is about; nothing for other subjects."""
 
     output_field = UUIDField()
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(OuterRef("subject_kind"), OuterRef("subject_id"))
+        self._kind = kind
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **more: Any) -> Any:
         (kind, of_kind), (id, of_id) = (compiler.compile(expression) for expression in self.source_expressions)
         # SQLite keeps UUIDs as hex without dashes. CASE also keeps PostgreSQL from casting the ids of other subjects.
         key = f"replace({id}, '-', '')" if connection.vendor == "sqlite" else f"CAST({id} AS uuid)"
-        return f"CASE WHEN {kind} = 'call' THEN {key} END", (*of_kind, *of_id)
+        return f"CASE WHEN {kind} = '{self._kind}' THEN {key} END", (*of_kind, *of_id)

@@ -17,7 +17,7 @@ from execution.messages import CallContext, CallRequest
 from execution.models import Call, State
 from execution.pipeline.steps import check_input, check_requirements
 from policy import approvals, breakglass
-from policy.breakglass import PERMISSION, BreakGlassError
+from policy.breakglass import BreakGlassError
 from policy.caller import Caller
 from policy.decision import Decision, Effect, Finding
 from policy.rulesets import live_rules
@@ -111,6 +111,3 @@ def _decision(by: User, reason: str) -> Decision:
         revision=live_rules().number,
         findings=(spoke,),
     )
-
-
-__all__ = ["PERMISSION", "BreakGlassError", "run"]

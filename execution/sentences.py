@@ -73,6 +73,24 @@ def _settled(actor: str, detail: Detail) -> str:
     return f"{who(actor)} established that the call {detail.get('state', '?')}: {_whole(detail.get('reason'))}"
 
 
+def _voted(actor: str, detail: Detail) -> str:
+    verb = "approved it" if detail.get("answer") == "approve" else "denied it"
+    reason = f": {_whole(detail['reason'])}" if detail.get("reason") else "."
+    return f"{who(actor)} {verb}{reason}"
+
+
+def _asked(actor: str, detail: Detail) -> str:
+    quorum = detail.get("quorum", 1)
+    people = "One person" if quorum == 1 else f"{quorum} people"
+    group = f" of the group {detail['approvers']}" if detail.get("approvers") else ""
+    return f"{people}{group} had to agree until {detail.get('decide_by', 'a moment')}."
+
+
+def _reopened(actor: str, detail: Detail) -> str:
+    names = ", ".join(map(str, detail.get("void", ()))) or "Who agreed"
+    return f"{names} may no longer approve such calls; the question is open again."
+
+
 def _stale(actor: str, detail: Detail) -> str:
     return f"{_attempt(detail)} came back after another had taken over; its answer was not used."
 
@@ -122,7 +140,23 @@ _TOLD: dict[str, Callable[[str, Detail], str]] = {
     "call.cancel_requested": lambda actor, detail: f"{who(actor)} asked the running tool to stop.",
     "call.retry_scheduled": _retry,
     "call.requeued": lambda actor, detail: f"{_attempt(detail)} was lost with its worker; the call is queued again.",
-    "call.expired": lambda actor, detail: "No worker took it in time; it did not run.",
+    "call.expired": lambda actor, detail: _why(detail) if detail else "No worker took it in time; it did not run.",
+    "call.awaiting_approval": lambda actor, detail: "Parked until people have decided.",
+    "call.approved": lambda actor, detail: "Enough people agreed; put in the queue for a worker.",
+    "call.repeated": lambda actor, detail: (
+        f"{who(actor)} broke the glass and let it run: {_whole(detail.get('reason'))}"
+    ),
+    "approval.asked": _asked,
+    "approval.voted": _voted,
+    "approval.approved": lambda actor, detail: "With that the call was approved.",
+    "approval.denied": lambda actor, detail: "With that the call was denied.",
+    "approval.expired": lambda actor, detail: "The time to decide was over.",
+    "approval.lapsed": lambda actor, detail: "The time to run was over before a worker came.",
+    "approval.withdrawn": lambda actor, detail: f"The question was withdrawn: {_whole(detail.get('reason'))}",
+    "approval.revoked": lambda actor, detail: f"{who(actor)} took the approval back: {_whole(detail.get('reason'))}",
+    "approval.reopened": _reopened,
+    "approval.glass_broken": lambda actor, detail: f"{who(actor)} broke the glass: {_whole(detail.get('reason'))}",
+    "approval.consumed": lambda actor, detail: "The approval was used up by this run.",
     "call.unknown": lambda actor, detail: f"{_attempt(detail)} was lost with its worker; whether it ran is unknown.",
     "call.settled": _settled,
     "call.stale_write": _stale,

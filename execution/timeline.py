@@ -48,6 +48,7 @@ class Timeline:
 
     call: Call
     evidence: Evidence
+    approval_evidence: Evidence | None  # of what people said, if they were asked
     moments: tuple[Moment, ...]
     attempts: tuple[Attempt, ...]
     matches: tuple[Match, ...]
@@ -60,7 +61,8 @@ class Timeline:
     @property
     def faults(self) -> tuple[str, ...]:
         """Everything that does not verify, the chain first."""
-        found = (self.evidence.fault, *(match.fault for match in self.matches))
+        asked = self.approval_evidence.fault if self.approval_evidence else ""
+        found = (self.evidence.fault, asked and f"approval: {asked}", *(match.fault for match in self.matches))
         return tuple(fault for fault in found if fault)
 
     @property
@@ -89,13 +91,16 @@ class Timeline:
 def timeline_of(call: Call) -> Timeline:
     """Reads the events after the row, so that a call that has ended is never shown without its end."""
     evidence = evidence_of("call", str(call.pk))
+    asked = evidence_of("approval", str(call.approval_id)) if call.approval_id else None
+    links = sorted([*evidence.links, *(asked.links if asked else ())], key=lambda link: link.event.at)
     decision = _stored(call.decision)
     checks = tuple(decision.get("checks", ())) if isinstance(decision, dict) else ()
     first = evidence.links[0].event.at if evidence.links else call.created_at
     return Timeline(
         call=call,
         evidence=evidence,
-        moments=tuple(_moment(link, first, checks) for link in evidence.links),
+        approval_evidence=asked,
+        moments=tuple(_moment(link, first, checks) for link in links),
         attempts=tuple(call.attempts.order_by("number")),
         matches=tuple(_matches(call, evidence)),
         input=_stored(call.input),
@@ -122,7 +127,7 @@ def _moment(link: Link, first: datetime, checks: tuple[dict[str, Any], ...]) -> 
 
 
 def _tone(event: str, outcome: str, detail: dict[str, Any]) -> str:
-    if event == "call.succeeded":
+    if event in ("call.succeeded", "approval.approved"):
         return "good"
     if event == "call.decided":
         return {"allow": "good", "deny": "warn", "ask": "warn"}.get(str(detail.get("effect")), "plain")

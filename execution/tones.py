@@ -16,4 +16,12 @@ LABELS: dict[str, str] = {
     State.WAITING_CALLBACK: "info",
 }
 
-DOORS = {"oxp": "OXP", "otc": "OTC", "native": "REST", "mcp": "MCP", "session": "Session", "contract": "Tool Contract"}
+DOORS = {
+    "portal": "portal",
+    "oxp": "OXP",
+    "otc": "OTC",
+    "native": "REST",
+    "mcp": "MCP",
+    "session": "Session",
+    "contract": "Tool Contract",
+}

@@ -7,5 +7,6 @@ urlpatterns = [
     path("calls/<uuid:id>/", views.timeline, name="subject-call"),
     path("calls/<uuid:id>/story/", views.story, name="story-of-call"),
     path("calls/<uuid:id>/cancel/", views.cancel, name="cancel-call"),
+    path("calls/<uuid:id>/break-glass/", views.break_glass, name="break-glass-for-call"),
     path("calls/<uuid:id>/settle/", views.settle, name="settle-call"),
 ]

@@ -11,11 +11,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from execution import access, calls
-from execution.forms import SettleForm
+from execution import access, breakglass, calls
+from execution.forms import BreakGlassForm, SettleForm
 from execution.models import Call, State
 from execution.timeline import timeline_of
 from execution.tones import DOORS, LABELS
+from policy.breakglass import PERMISSION, BreakGlassError
+from registry.actors import who
 
 
 @never_cache
@@ -80,6 +82,27 @@ def settle(request: HttpRequest, id: UUID) -> HttpResponse:
     return redirect("subject-call", id)
 
 
+@require_POST
+@login_required
+def break_glass(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Let a denied or undecided call run, with a reason."""
+    call = _visible(request, id)
+    form = BreakGlassForm(request.POST)
+    if not form.is_valid():
+        messages.error(
+            request, " ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
+        )
+        return redirect("subject-call", id)
+    told = form.cleaned_data
+    try:
+        ran = breakglass.run(call.pk, by=who(request), reason=told["reason"], arguments=told["arguments"])
+    except BreakGlassError as error:
+        messages.error(request, error.message)
+        return redirect("subject-call", id)
+    messages.warning(request, "The glass is broken: the call runs now, people were told, and another one reviews it.")
+    return redirect("subject-call", ran.pk)
+
+
 def _visible(request: HttpRequest, id: UUID) -> Call:
     seen = access.visible_calls(request.user, None).select_related("agent", "tool__version__toolkit")
     call = seen.filter(pk=id).first()
@@ -94,6 +117,9 @@ def _story(request: HttpRequest, call: Call) -> dict[str, Any]:
         "call": call,
         "label": LABELS.get(call.state, ""),
         "door": DOORS.get(call.door, call.door),
+        "glass_form": BreakGlassForm()
+        if call.state in (State.AWAITING_APPROVAL, State.DENIED) and call.tool and request.user.has_perm(PERMISSION)
+        else None,
         "may_cancel": call.is_open and not call.cancel_requested and access.may_cancel(request.user, None, call),
         "settle_form": SettleForm()
         if call.state == State.UNKNOWN and access.may_settle(request.user, None, call)

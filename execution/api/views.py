@@ -20,6 +20,7 @@ from execution.messages import CallContext, CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.pipeline.admit import admit
 from execution.protocols.dialect import seconds
+from policy.breakglass import BreakGlassError
 from policy.caller import Caller
 from registry.actors import who
 from registry.api.errors import Conflict, Refused
@@ -104,7 +105,7 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
         asked = form.validated_data
         try:
             ran = breakglass.run(call.pk, by=who(request), reason=asked["reason"], arguments=asked.get("input"))
-        except breakglass.BreakGlassError as error:
+        except BreakGlassError as error:
             raise Refused(error.status, error.code, error.message) from error
         shown = self.get_serializer(Call.objects.select_related("agent", "approval").get(pk=ran.pk)).data
         return Response(shown, status=202, headers={"Location": f"/api/calls/{ran.pk}/"})
