@@ -1,5 +1,7 @@
 """People and groups in the admin: every change is told, and nobody climbs."""
 
+import json
+
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
@@ -89,3 +91,67 @@ def test_a_superuser_is_beyond_the_reach_of_who_may_change_users(clerk: Client) 
     after = User.objects.get(username="boss")
     assert after.check_password(PASSWORD)
     assert after.is_active
+
+
+def test_which_rights_a_person_got_and_lost_is_on_the_trail(root: Client) -> None:
+    nina = User.objects.create_user("nina", is_staff=True)
+    group = Group.objects.create(name="approvers")
+    permission = Permission.objects.get(content_type__app_label="policy", codename="edit_policy")
+    form = {
+        "username": "nina",
+        "is_active": "on",
+        "is_superuser": "on",
+        "groups": [group.pk],
+        "user_permissions": [permission.pk],
+        "date_joined_0": "2026-01-01",
+        "date_joined_1": "00:00",
+    }
+    assert root.post(reverse("admin:auth_user_change", args=[nina.pk]), form).status_code == 302
+    told = Event.objects.get(subject_kind="user", subject_id="nina", event="user.rights_changed")
+    assert told.actor == "user:root"
+    assert json.loads(told.detail) == {
+        "given": ["group:approvers", "is_superuser", "policy.edit_policy"],
+        "taken": ["is_staff"],
+    }
+
+
+def test_which_permissions_a_group_got_is_on_the_trail(root: Client) -> None:
+    group = Group.objects.create(name="approvers")
+    permission = Permission.objects.get(content_type__app_label="policy", codename="break_glass")
+    page = reverse("admin:auth_group_change", args=[group.pk])
+    assert root.post(page, {"name": "approvers", "permissions": [permission.pk]}).status_code == 302
+    told = Event.objects.get(subject_kind="group", subject_id="approvers", event="group.rights_changed")
+    assert json.loads(told.detail) == {"given": ["policy.break_glass"], "taken": []}
+    assert root.post(page, {"name": "approvers", "permissions": [permission.pk]}).status_code == 302
+    assert Event.objects.filter(event="group.rights_changed").count() == 1
+
+
+@pytest.mark.parametrize("right", ["groups", "is_superuser", "is_staff", "user_permissions"])
+def test_nobody_changes_their_own_rights_not_even_a_superuser(root: Client, clerk: Client, right: str) -> None:
+    group = Group.objects.create(name="approvers")
+    for client, name in ((root, "root"), (clerk, "clerk")):
+        user = User.objects.get(username=name)
+        page = reverse("admin:auth_user_change", args=[user.pk])
+        assert client.get(page).status_code == 200
+        assert client.post(page, {"username": name, "is_active": "on", right: [group.pk]}).status_code == 403
+        assert not user.groups.exists()
+        assert User.objects.get(pk=user.pk).is_staff
+
+
+def test_one_still_changes_ones_own_name_and_keeps_ones_rights(root: Client) -> None:
+    user = User.objects.get(username="root")
+    page = reverse("admin:auth_user_change", args=[user.pk])
+    form = {"username": "root", "first_name": "Ruth", "is_active": "on"}
+    form |= {"last_login_0": "", "last_login_1": "", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
+    assert root.post(page, form).status_code == 302
+    user.refresh_from_db()
+    assert (user.first_name, user.is_superuser, user.is_staff) == ("Ruth", True, True)
+
+
+def test_only_a_superuser_gives_a_group_a_new_name(clerk: Client, root: Client) -> None:
+    group = Group.objects.create(name="tea round")
+    page = reverse("admin:auth_group_change", args=[group.pk])
+    clerk.post(page, {"name": "payments-approvers"})
+    assert Group.objects.get().name == "tea round"
+    root.post(page, {"name": "payments-approvers", "permissions": []})
+    assert Group.objects.get().name == "payments-approvers"
