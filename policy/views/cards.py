@@ -13,6 +13,7 @@ from policy.models import Approval, BreakGlass, Vote
 from policy.standing import decidable, is_over, settling_vote, why_not
 from policy.views.exactly import Exact, exact
 from policy.views.likes import Like, likes_of
+from policy.views.narrowing import narrow
 from policy.views.words import RISKS, STATES, in_words
 from registry.risk import RiskLevel
 
@@ -134,5 +135,6 @@ def _card(
         arguments=None if arguments is None else exact(arguments, limit),
         capabilities=tuple((each.name, in_words(each)) for each in first.tool.capabilities.all()),
         likes=tuple(likes),
+        narrow=narrow(arguments, first.tool.input_schema) if is_mine and first.quorum == 1 else "",
         glass=BreakGlass.objects.select_related("person").filter(call=first.call).first() if is_unanswered else None,
     )
