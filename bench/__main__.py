@@ -16,6 +16,7 @@ import psycopg
 from bench import evidence, processes, report
 from bench.client import Load, drive
 from bench.figures import Evidence, Figures, Stack, Used
+from bench.judging import FEW, MANY, Judging
 from bench.servers import CannotMeasure, Home, Server, bare, product
 from bench.targets import targets
 from config.reaper import Reaper
@@ -56,14 +57,15 @@ def main() -> int:
                 measure(name, about, homes, plan, Path(folder), reaper)
                 for name, about, homes in _stacks(Path(folder), plan, arguments)
             ]
+            decisions = _judging(Home.make(Path(folder), "judging"))
     except CannotMeasure as error:
         print(error, file=sys.stderr)
         return 1
     finally:
         reaper.close()
-    judged = list(targets(stacks))
+    judged = list(targets(stacks, decisions))
     report.show(stacks, judged)
-    report.write(stacks, judged)
+    report.write(stacks, decisions, judged)
     missed = [target for target in judged if not target.is_met]
     print(f"\n{len(judged) - len(missed)} of {len(judged)} targets met; everything in {report.LATEST}")
     return 1 if missed else 0
@@ -162,6 +164,12 @@ def _evidence(variant: str, home: Home, answers: int) -> Evidence:
     except CannotMeasure as error:
         problem = f"{problem} {error}".strip()
     return Evidence(variant=variant, answers=answers, is_whole=not problem, problem=problem)
+
+
+def _judging(home: Home) -> Judging:
+    _say(f"judging by {FEW} rules and by {MANY:,} ...")
+    home.prepare()
+    return Judging(**json.loads(home.run("-m", "bench.judging")))
 
 
 def _say(line: str) -> None:

@@ -6,9 +6,11 @@ import json
 import os
 import platform
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from bench.figures import Stack
+from bench.judging import Judging
 from bench.targets import Target
 
 LATEST = Path(__file__).parent / "results" / "latest.json"
@@ -39,12 +41,13 @@ def show(stacks: list[Stack], targets: list[Target]) -> None:
         print(f"  {'ok    ' if target.is_met else 'MISSED'}  {target.promise}: {target.measured}")
 
 
-def write(stacks: list[Stack], targets: list[Target], path: Path = LATEST) -> None:
+def write(stacks: list[Stack], judging: Judging, targets: list[Target], path: Path = LATEST) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()},
         "stacks": [stack.as_json() for stack in stacks],
+        "judging": asdict(judging),
         "targets": [{"promise": each.promise, "measured": each.measured, "is_met": each.is_met} for each in targets],
     }
     path.write_text(json.dumps(content, indent=1) + "\n")

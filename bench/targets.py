@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.figures import Figures, Stack
+from bench.judging import Judging
 
 MAX_MEGABYTES = 400.0
 QUEUED_P50 = {"embedded": 40.0, "company": 15.0}  # milliseconds
 TOLERANCE = 0.10
+JUDGING_RATIO, JUDGING_MICROSECONDS = 2.0, 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +23,14 @@ class Target:
     is_met: bool
 
 
-def targets(stacks: list[Stack]) -> Iterator[Target]:
+def targets(stacks: list[Stack], judging: Judging) -> Iterator[Target]:
     for stack in stacks:
         yield from _speed(stack)
         yield from _memory(stack)
         yield from _evidence(stack)
+    promise = f"judging 1,000 rules at most {JUDGING_RATIO:g} times 10 rules, under 1 ms"
+    is_met = judging.ratio <= JUDGING_RATIO and judging.many < JUDGING_MICROSECONDS
+    yield Target(promise, judging.told, is_met)
 
 
 def _speed(stack: Stack) -> Iterator[Target]:
