@@ -119,8 +119,8 @@ def test_names_of_macros_are_not_variables() -> None:
 
 def test_reading_names_the_fields_or_the_whole() -> None:
     assert reading(parsed('input.a.b == 1 && has(input.c) && input["d e"] == agent.name')) == {
-        "input": {"a", "c", "d e"},
-        "agent": {"name"},
+        "input": frozenset({"a", "c", "d e"}),
+        "agent": frozenset({"name"}),
     }
     assert reading(parsed("input.a == 1 && size(input) == 2"))["input"] is None
     assert reading(parsed("size(input) == 2 && input.a == 1"))["input"] is None
