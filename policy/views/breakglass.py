@@ -37,11 +37,11 @@ def review(request: HttpRequest, id: int) -> HttpResponse:
     verdict, note = request.POST.get("verdict", ""), request.POST.get("note", "")[:MAX_REASON]
     if verdict not in BreakGlass.Verdict.values:
         messages.error(request, "Say whether it was justified.")
-        return redirect("break-glass")
+        return redirect("inbox-glass")
     try:
         breakglass.review(use, by=user, verdict=verdict, note=note)
     except breakglass.BreakGlassError as error:
         messages.error(request, f"{error.message}.")
     else:
         messages.success(request, "Your review is on record.")
-    return redirect("break-glass")
+    return redirect("inbox-glass")

@@ -54,9 +54,9 @@ def wants_json(request: HttpRequest) -> bool:
 def _tabs(user: User, path: str) -> list[dict[str, Any]]:
     pages = (
         ("approvals", "To decide", approvals.to_decide(user).count()),
-        ("approval-history", "History", 0),
-        ("grants", "Grants", 0),
-        ("break-glass", "Break-glass", visible_glass(user).filter(verdict="").exclude(person=user.pk).count()),
+        ("inbox-history", "History", 0),
+        ("inbox-grants", "Grants", 0),
+        ("inbox-glass", "Break-glass", visible_glass(user).filter(verdict="").exclude(person=user.pk).count()),
     )
     return [
         {"name": name, "title": title, "url": (url := reverse(name)), "count": count, "is_here": url == path}

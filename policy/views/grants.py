@@ -40,7 +40,7 @@ def revoke(request: HttpRequest, id: int) -> HttpResponse:
         messages.error(request, f"{error}.")
     else:
         messages.success(request, f"No further call runs on the grant for {grant.tool_ref}.")
-    return redirect("grants")
+    return redirect("inbox-grants")
 
 
 def _visible(id: int, user: User) -> Grant:
