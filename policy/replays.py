@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from audit import trail
 from policy import rulesets
-from policy.models import Replay
+from policy.models import Replay, Revision
 from policy.replay import Progress, replayed
 from registry.actors import actor
 from registry.clock import Later
@@ -84,8 +84,8 @@ def work_off(id: UUID) -> None:
         report = replayed(rulesets.rules_numbered(taken.revision), taken.last, on_progress=_teller(taken))
     except _Lost:
         logger.warning("replay %s was taken over by another worker", id)
-    except LookupError as error:  # the draft was discarded in the meantime
-        _end(taken, state=Replay.State.FAILED, error=str(error)[:300])
+    except Revision.DoesNotExist:
+        _end(taken, state=Replay.State.FAILED, error=f"There is no policy revision {taken.revision} any more.")
     except Exception:
         logger.exception("replay %s failed", id)
         _end(taken, state=Replay.State.FAILED, error="Placet failed to replay; the log of the worker says why.")
