@@ -47,8 +47,8 @@ def _open_question(call: Call, by: User, reason: str) -> Call:
     assert call.tool is not None
     with transaction.atomic():
         try:
+            approvals.break_open(call.approval_id, by=by, reason=reason)  # of two at once, one finds it decided
             breakglass.record(call.pk, agent=call.agent, tool=call.tool, by=by, reason=reason)
-            approvals.break_open(call.approval_id, by=by, reason=reason)
         except approvals.ApprovalError as error:
             raise BreakGlassError(error.status, error.code, error.message) from error
     return Call.objects.get(pk=call.pk)

@@ -20,7 +20,7 @@ from audit.canonical import canonical
 from audit.redaction import clip
 from audit.rows import Rows
 from audit.trail import Chain, Entry
-from execution import bell, moves, reading
+from execution import bell, moves, parking, reading
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -28,8 +28,9 @@ from execution.models import Attempt, Call, State
 from execution.opening import HOST, RESEND_AFTER, patience_for
 from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
-from policy import approvals
+from policy import approvals, grants
 from policy.approvals import Use
+from registry import revision
 from registry.clock import Later
 from registry.toolspec import ToolSpec
 
@@ -39,6 +40,7 @@ MAX_TEXT = 4_000
 _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
+_NOT_RUN = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
 _ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
 
 
@@ -47,24 +49,35 @@ def read(id: UUID) -> Call | None:
 
 
 def claim(call: Call, tool: ToolSpec, agent: str, *, bound: str = "") -> Claim | None:
-    """Take a queued call for this process, with the next fence; None if it is no longer there to take.
+    """Take a queued call for this process, with the next fence; None if it is no longer there to take as it was judged.
 
     A call that people agreed to uses their approval up in the same transaction, if it is still `bound` to this.
     """
     if call.sealed is None:
         return None
-    if call.approval_id is None:
+    if call.approval_id is None and call.grant_id is None:
         return _claim(call, tool, agent, call.sealed)
     with transaction.atomic():
-        if approvals.use(call.approval_id, digest=bound, is_retry=call.fence > 0) is not Use.GOOD:
-            return None  # if that was found out just now, the call has moved with its approval
+        if not revision.hold() or not _is_agreed_to(call, bound):
+            return None
         taken = _claim(call, tool, agent, call.sealed)
         if taken is None:
             transaction.set_rollback(True)
         return taken
 
 
-def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes) -> Claim | None:
+def _is_agreed_to(call: Call, bound: str) -> bool:
+    """Whether the yes of people still counts; if an approval's no longer does, the call has moved with it."""
+    if call.approval_id is None:
+        return call.grant_id is None or grants.hold(call.grant_id)
+    if approvals.use(call.approval_id, digest=bound, is_retry=call.fence > 0) is Use.GOOD:
+        return True
+    if call.fence > 0:  # used by an attempt before this one, so that the approval itself can no longer move
+        deny(call, parking.CHANGED)
+    return False
+
+
+def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview) -> Claim | None:
     arguments, context = unseal_what_runs(call.pk, sealed)
     where = f"worker@{HOST}:{os.getpid()}"
     started = Entry(event="call.started", actor="worker", detail={"attempt": call.fence + 1, "where": where})
@@ -100,17 +113,17 @@ def _take(call: Call, tool: ToolSpec, started: Entry) -> Chain | None:
     return None
 
 
-def deny(call: Call, failure: Failure) -> bool:
+def deny(call: Call, failure: Failure, states: tuple[State, ...] = (State.QUEUED,)) -> bool:
     """A queued call that policy no longer allows, or whose tool is gone."""
     detail = {"code": failure.code.wire, "message": failure.message}
-    return _end_queued(call, State.DENIED, failure, "call.denied", "system", detail)
+    return _end_queued(call, State.DENIED, failure, "call.denied", "system", detail, states=states)
 
 
 def deny_asked(call: Call, approval: UUID, failure: Failure) -> None:
-    """As above, for a call that people agreed to: their answer is withdrawn with it."""
+    """As above, for a call that people were asked about: the question ends with it, even if it is open again."""
     with transaction.atomic():
-        approvals.withdraw(approval, by="worker", reason=failure.message)
-        deny(call, failure)
+        is_withdrawn = approvals.withdraw(approval, by="worker", reason=failure.message)
+        deny(call, failure, _WAITING if is_withdrawn else (State.QUEUED,))
 
 
 def expire(call: Call) -> bool:
@@ -196,16 +209,14 @@ def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
     """The question to people is withdrawn with the call; its row is taken before the call's, as everywhere."""
     with transaction.atomic():
         if approvals.withdraw(approval, by=actor, reason="the call was cancelled"):
-            failure = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
-            _end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}, states=_WAITING)
+            _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}, states=_WAITING)
             return Call.objects.get(pk=call.pk)
     return _cancel(call, actor)
 
 
 def _cancel(call: Call, actor: str) -> Call:
-    failure = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
     cancellable = Call.objects.filter(pk=call.pk, state__in=(State.QUEUED, State.RUNNING), cancel_requested=False)
-    while not (_end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, {}) or _ask_to_stop(call, actor)):
+    while not (_end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}) or _ask_to_stop(call, actor)):
         if not cancellable.exists():  # it ended, or was asked before; else it moved between our two looks
             break
     return Call.objects.get(pk=call.pk)

@@ -10,11 +10,12 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from audit import guarded
 from audit.rows import Rows
 from execution.models import Call, State
+from registry import revision
 from registry.clock import LATER, Later, later_param
 
 
 def take(call: Call, lease: float, patience: float | None, *rows: Rows) -> bool:
-    """Whether the call was still queued as it was read, wanted and in time, and now runs under the next fence.
+    """Whether the call was still queued as it was read, wanted, in time and judged by what holds now; it runs then.
 
     `patience`, if given, is the time from now that the call has for all its attempts.
     """
@@ -37,7 +38,7 @@ def _move(state: State, call: UUID, fence: int, changes: Mapping[str, Any], rows
     parameters = [later_param(vendor, value.seconds) if type(value) is Later else value for value in changes.values()]
     parameters += [call.hex if vendor == "sqlite" else call, fence]
     if state is State.QUEUED:
-        parameters.append(later_param(vendor, 0))
+        parameters += [later_param(vendor, 0), revision.current()]
     return guarded.write(_statement(vendor, state, shape), parameters, *rows)
 
 
@@ -46,5 +47,5 @@ def _statement(vendor: str, state: State, shape: tuple[tuple[str, bool], ...]) -
     changes = ", ".join(f'"{column}" = {LATER[vendor] if is_moment else "%s"}' for column, is_moment in shape)
     held = f'"id" = %s AND "fence" = %s AND "state" = \'{state.value}\''
     if state is State.QUEUED:
-        held += f' AND NOT "cancel_requested" AND "deadline" > {LATER[vendor]}'
+        held += f' AND NOT "cancel_requested" AND "deadline" > {LATER[vendor]} AND {revision.IS_STILL}'
     return f'UPDATE "{Call._meta.db_table}" SET {changes} WHERE {held}'

@@ -62,6 +62,7 @@ def approval_url(approval: UUID) -> str:
 
 def _waits_for_people(call: Call) -> Failure:
     decision = orjson.loads(call.decision) if call.decision else {}
+    assert call.approval_id is not None  # nobody waits for people without a question to them
     url = approval_url(call.approval_id)
     check = f"{settings.PLACET_URL}/api/calls/{call.pk}/"
     return Failure(

@@ -14,6 +14,10 @@ from policy.models import Approval
 from registry.clock import Later
 
 _ENDED: dict[str, Any] = {"sealed": None, "resend_at": None, "not_before": None, "finished_at": Later(0)}
+CHANGED = Failure(
+    code=ErrorCode.APPROVAL_DENIED,
+    message="What people agreed to has changed since the first attempt; another one would need their answer",
+)
 _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 
 

@@ -1,9 +1,11 @@
 """Who may decide an approval: a person with the right, and neither the caller nor anyone who stands to gain."""
 
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
-from guardian.shortcuts import get_objects_for_user
+from guardian.shortcuts import get_objects_for_user, get_users_with_perms
 
 from policy.models import Approval
 from registry import access
@@ -83,16 +85,14 @@ def to_decide(user: User) -> QuerySet[Approval]:
 
 def people_to_ask(approval: Approval) -> list[User]:
     """Everyone who could decide it, for a notice."""
-    from guardian.shortcuts import get_users_with_perms
-
     toolkit = approval.tool.version.toolkit
-    permitted = get_users_with_perms(
+    permitted: Any = get_users_with_perms(
         toolkit, only_with_perms_in=["approve_toolkit"], with_group_users=True, with_superusers=True
     )
-    found = permitted.filter(is_active=True)
+    found: QuerySet[User] = permitted.filter(is_active=True)
     if approval.approvers:
         found = found.filter(groups__name=approval.approvers)
-    return [user for user in found.distinct() if obstacle(approval, user) is None]
+    return [user for user in found.distinct() if is_person(user) and not _interest(approval, user)]
 
 
 def _toolkits(user: User, *codenames: str) -> QuerySet[Toolkit]:

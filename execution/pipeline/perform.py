@@ -29,27 +29,35 @@ from registry.toolspec import ToolSpec
 logger = logging.getLogger(__name__)
 
 MAX_LINE = 1_000
+LOOKS = 3  # at a call that moves while we look at it; after that the sweeper sends it once more
 
 
 def perform(id: UUID) -> None:
     """Run a queued call, unless someone else did, it ended, or it may no longer run."""
-    with revision.pinned():
-        revision.current()  # first of all: it finds out whether the connection still stands
-        call = calls.read(id)
-        if call is None or call.state != State.QUEUED:
-            return
-        if call.cancel_requested:  # while it ran the time before
-            calls.cancel(call, actor="worker")
-            return
-        agent = acting.agent(call.agent_id)
-        try:
-            tool, digest = _judge_again(call, agent)
-        except CallError as error:
-            _deny(call, error.failure)
-            return
-        claim = calls.claim(call, tool, agent.name, bound=digest)
-        if claim is not None:
-            attempt(claim)
+    for _ in range(LOOKS):
+        with revision.pinned():
+            revision.current()  # first of all: it finds out whether the connection still stands
+            call = calls.read(id)
+            if call is None or call.state != State.QUEUED:
+                return
+            claim = _claimed(call)
+            if claim is not None:
+                attempt(claim)
+                return
+
+
+def _claimed(call: Call) -> Claim | None:
+    """The call in our hands; None if it ended instead, or something moved between our look and our grip."""
+    if call.cancel_requested:  # while it ran the time before
+        calls.cancel(call, actor="worker")
+        return None
+    agent = acting.agent(call.agent_id)
+    try:
+        tool, digest = _judge_again(call, agent)
+    except CallError as error:
+        _deny(call, error.failure)
+        return None
+    return calls.claim(call, tool, agent.name, bound=digest)
 
 
 def attempt(claim: Claim) -> CallOutcome | None:

@@ -40,7 +40,7 @@ def grant(call: MakeCall, unsent: list[Any], ledger: Path, ana: User) -> Grant:
 
 def given(call: MakeCall, by: User, ledger: Path, **terms: Any) -> Grant:
     first = call("Fire", ledger=str(ledger), amount=3)
-    known = {"uses": 1, "until": timezone.now() + timedelta(hours=1), "reason": "a batch of refunds"}
+    known: dict[str, Any] = {"uses": 1, "until": timezone.now() + timedelta(hours=1), "reason": "a batch of refunds"}
     return grants.give(asked(first), by=by, **known | terms)
 
 
