@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import django_filters
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
@@ -23,6 +24,13 @@ from registry.api.waiting import preferred_wait
 
 PATIENCE = 20.0  # seconds the answer is held unless the client says otherwise
 PREFER = OpenApiParameter("Prefer", OpenApiTypes.STR, OpenApiParameter.HEADER, description="wait=SECONDS, else 20")
+
+
+class ReplayFilters(django_filters.FilterSet):
+    """Which replays a list shows."""
+
+    state = django_filters.ChoiceFilter(choices=Replay.State.choices)
+    revision = django_filters.NumberFilter()
 
 
 class MayReplay(BasePermission):
@@ -83,7 +91,7 @@ class ReplayViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVie
     permission_classes = [IsPerson, MayReplay]
     serializer_class = ReplaySerializer
     queryset = Replay.objects.select_related("requested_by")
-    filterset_fields = ["state", "revision"]
+    filterset_class = ReplayFilters
     search_fields = ["requested_by__username"]
     ordering_fields = ["created_at", "finished_at", "revision"]
     ordering = ["-id"]

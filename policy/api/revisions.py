@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import django_filters
 from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
@@ -43,6 +44,14 @@ TO = OpenApiParameter(
 Result = TypeVar("Result")
 
 
+class RevisionFilters(django_filters.FilterSet):
+    """Which revisions a list shows."""
+
+    state = django_filters.ChoiceFilter(choices=Revision.State.choices)
+    is_shadow = django_filters.BooleanFilter()
+    based_on = django_filters.NumberFilter()
+
+
 class ReadsOrWritesPolicy(BasePermission):
     """Reading needs the permission to view or edit policy, everything else the one to edit it."""
 
@@ -66,7 +75,7 @@ class RevisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericV
     permission_classes = [IsPerson, ReadsOrWritesPolicy]
     serializer_class = RevisionSerializer
     queryset = Revision.objects.select_related("created_by", "activated_by")
-    filterset_fields = ["state", "is_shadow", "based_on"]
+    filterset_class = RevisionFilters
     search_fields = ["note", "rules__name"]
     ordering_fields = ["number", "created_at", "activated_at", "state"]
     ordering = ["-number"]
@@ -92,6 +101,8 @@ class RevisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericV
             raise Refused(422, "invalid", f"based_on: {told}", errors=[{"path": "based_on", "reason": told}])
         rules, note = _rules(given)
         note = given["note"] or note
+        # Rules that were given are the draft's, even if there are none; else it gets those it is based on.
+        based_on = based_on if rules or not {"rules", "text"} & given.keys() else None
         made = _done(lambda: revisions.new_draft(by=who(request), rules=rules, based_on=based_on, note=note))
         where = {"Location": f"/api/policy/revisions/{made.number}/"}
         return Response(WholeRevisionSerializer(made).data, status=status.HTTP_201_CREATED, headers=where)
