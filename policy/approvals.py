@@ -232,9 +232,12 @@ def _refuse_if_settled(approval: Approval) -> None:
 
 
 def _how_it_ended(approval: Approval) -> str:
-    last = approval.votes.select_related("person").last()
-    state = approval.get_state_display().lower()
-    return f"The call was {state} by {last.person}" if last is not None else f"The approval is {state}"
+    """Who decided, where that is why it is over; a question may also end while some have answered it."""
+    answer = {State.APPROVED: "approved", State.CONSUMED: "approved", State.DENIED: "denied"}.get(State(approval.state))
+    last = approval.votes.filter(voided_at=None).select_related("person").last()
+    if answer is None or last is None:
+        return f"The approval is {approval.get_state_display().lower()}"
+    return f"The call was {answer} by {last.person}"
 
 
 def _is_in_time(approval: Approval, **clock: Any) -> bool:

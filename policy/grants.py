@@ -102,9 +102,15 @@ def use(grant: Grant, call: UUID) -> bool:
 
 
 def still_stands(id: int) -> bool:
-    """At the claim: it was not revoked since, and who gave it still might."""
+    """Before a call runs on it: it was not revoked since, and who gave it still might."""
     grant = Grant.objects.select_related("granted_by", "agent__owner", "tool__version__toolkit").get(pk=id)
     return grant.revoked_at is None and not _unfit(grant, grant.granted_by)
+
+
+def hold(id: int) -> bool:
+    """At the claim, in its transaction: whether it still is not revoked; if so, nobody revokes it before the commit."""
+    held = Grant.objects.select_for_update(no_key=True).filter(pk=id, revoked_at=None)
+    return bool(held.values_list("pk", flat=True))
 
 
 def _covers(grant: Grant, question: Question) -> bool:

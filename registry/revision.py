@@ -18,6 +18,7 @@ from registry.triggers import EVENTS, Reaction, Trigger, differs, install
 _SQLITE_BUMP = "UPDATE registry_revision SET number = random() & 9223372036854775807;"
 _POSTGRESQL_BUMP = "UPDATE registry_revision SET number = nextval('registry_revision_number');"
 _READ = "SELECT number FROM registry_revision"
+IS_STILL = f"({_READ}) = %s"  # for the WHERE of a statement that must not act on a judgement that is out of date
 
 
 _pin = threading.local()
@@ -42,6 +43,14 @@ def current() -> int:
     if _pin.number is None:
         _pin.number = _read()
     return int(_pin.number)
+
+
+def hold() -> bool:
+    """Whether `current` is still true; if so, it stays true until this transaction ends."""
+    judged_by = current()
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_READ} FOR SHARE" if connection.vendor == "postgresql" else _READ)
+        return bool(cursor.fetchone() == (judged_by,))
 
 
 def _read() -> int:
