@@ -168,8 +168,7 @@
     } finally {
       all("button", form).forEach((each) => { each.disabled = false; });
     }
-    await renew();
-    await follow();
+    await look();
   }
 
   function report(results) {
@@ -314,8 +313,12 @@
     if (event.target.closest("[data-unselect]")) unselect();
   });
 
-  async function beat() {
+  async function look() {
     try { await renew(); await follow(); } catch { /* the next beat asks again */ }
+  }
+
+  async function beat() {
+    await look();
     setTimeout(beat, RENEW);
   }
 
@@ -324,7 +327,7 @@
     count(Number(list().dataset.waiting));
     settle();
     setTimeout(beat, RENEW);
-    follow().catch(() => {});
+    look();
   }
   tick();
   setInterval(tick, 1000);
