@@ -49,38 +49,40 @@ class RevisionError(Exception):
     """A revision that cannot be written or moved as asked; the message says why."""
 
 
-@transaction.atomic
 def new_draft(
     *, by: User | None, rules: Sequence[RuleSpec] = (), based_on: int | None = None, note: str = ""
 ) -> Revision:
     """A revision under the next number, with these rules, or else with those of the revision it is based on."""
     _demand_permission(by)
-    _become_the_one_writer()
     if based_on is not None:
         origin = Revision.objects.filter(number=based_on).first()
         if origin is None:
             raise RevisionError(f"There is no policy revision {based_on} to start from.")
         rules = rules or rules_of(origin)
     _refuse_bad_rules(rules)
-    revision = Revision.objects.create(
-        number=_next_number(), note=_checked_note(note), based_on=based_on, created_by=by
-    )
-    _write(revision, rules)
-    _tell(revision, "drafted", by, **_content(rules), based_on=based_on, note=revision.note)
+    note = _checked_note(note)
+    with transaction.atomic():
+        _become_the_one_writer()
+        revision = Revision.objects.create(number=_next_number(), note=note, based_on=based_on, created_by=by)
+        _write(revision, rules)
+        _tell(revision, "drafted", by, **_content(rules), based_on=based_on, note=note)
     return revision
 
 
-@transaction.atomic
 def replace_rules(revision: Revision, rules: Sequence[RuleSpec], *, by: User | None) -> Revision:
     """Gives a draft other rules; all of them, or none."""
     _demand_permission(by)
-    draft = _held(revision)
+    _refuse_bad_rules(rules)
+    with transaction.atomic():
+        return _replaced(_held(revision), rules, by=by)
+
+
+def _replaced(draft: Revision, rules: Sequence[RuleSpec], *, by: User | None) -> Revision:
     if not draft.is_draft:
         raise RevisionError(f"Revision {draft.number} was live and never changes; make a new draft instead.")
     if draft.is_shadow:
         # What the shadow said so far would be told of rules that never said it.
         raise RevisionError(f"Revision {draft.number} is the shadow; its rules stay while it is.")
-    _refuse_bad_rules(rules)
     before = rules_of(draft)
     draft.rules.all().delete()
     _write(draft, rules)
@@ -101,10 +103,16 @@ def discard(revision: Revision, *, by: User | None) -> None:
     draft.delete()
 
 
-@transaction.atomic
 def activate(revision: Revision, *, by: User | None, actor: str | None = None) -> Revision:
     """Makes a draft live, or a retired revision again, unchanged; the one that was live retires in the same moment."""
     _demand_permission(by)
+    if revision.is_draft:
+        _refuse_bad_rules(rules_of(revision))
+    with transaction.atomic():
+        return _activated(revision, by=by, actor=actor)
+
+
+def _activated(revision: Revision, *, by: User | None, actor: str | None) -> Revision:
     _become_the_one_writer()
     chosen = _held(revision)
     if chosen.state == State.ACTIVE:
@@ -139,11 +147,13 @@ def set_shadow(revision: Revision | None, *, by: User | None) -> None:
     if before == chosen:
         return
     if before is not None:
-        Revision.objects.filter(number=before.number).update(is_shadow=False)
+        kept = "" if before.is_draft else before.digest
+        Revision.objects.filter(number=before.number).update(is_shadow=False, digest=kept)
         _tell(before, "shadowed", by, is_shadow=False)
     if chosen is not None:
-        Revision.objects.filter(number=chosen.number).update(is_shadow=True)
-        _tell(chosen, "shadowed", by, is_shadow=True, **_content(rules_of(chosen)))
+        content = _content(rules_of(chosen))  # which stays while it is the shadow
+        Revision.objects.filter(number=chosen.number).update(is_shadow=True, digest=content["digest"])
+        _tell(chosen, "shadowed", by, is_shadow=True, **content)
 
 
 def live() -> Revision | None:
@@ -224,6 +234,7 @@ def _held(revision: Revision) -> Revision:
 
 
 def _refuse_bad_rules(rules: Sequence[RuleSpec]) -> None:
+    """Asked before a transaction, so that thousands of rules hold no other writer up; what it learnt is remembered."""
     if problems := rulechecks.problems(rules):
         raise RevisionError(str(problems[0]))
 

@@ -1,10 +1,11 @@
 """What is wrong, or odd, about a list of rules as a whole and beside what the registry knows."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import lru_cache
 
+import orjson
 from django.contrib.auth.models import Group
 from django.db.models.functions import Lower
 
@@ -16,6 +17,8 @@ from registry.models import Tool, Toolkit
 from registry.toolref import ToolRef
 
 MAX_RULES = 2_000
+
+_Known = dict[tuple[str, str], dict[tuple[int, int, int], bytes]]  # toolkit and tool, version, canonical schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +40,14 @@ def problems(rules: Sequence[RuleSpec]) -> list[Problem]:
         return [Problem(reason=f"A policy has at most {MAX_RULES} rules, not {len(rules)}.")]
     found: list[Problem] = []
     places: dict[str, int] = {}
-    schemas_of = cache(_schemas_of)  # a thousand rules are about a few tools
+    known = _tools_named([rule for rule in rules if rule.when])
     for place, rule in enumerate(rules):
         first = places.setdefault(rule.name, place)
         if first != place:
             reason = f"Rule {first + 1} has this name already."
             found.append(Problem(place=place, name=rule.name, field="name", reason=reason))
         if rule.when:
-            flaws = conditions.problems(rule.when, input_schemas=_input_schemas(rule, schemas_of))
+            flaws = _flaws(rule.when, _input_schemas(rule, known))
             found += [Problem(place=place, name=rule.name, field="when", reason=flaw) for flaw in flaws]
     return found
 
@@ -76,26 +79,35 @@ def warnings(rules: Sequence[RuleSpec]) -> list[str]:
     return told + [f"{clause[0].upper()}{clause[1:]}." for clause in missing_approvers(rules)]
 
 
-def _input_schemas(rule: RuleSpec, schemas_of: Callable[[ToolRef], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+@lru_cache(maxsize=4_096)
+def _flaws(text: str, schemas: tuple[bytes, ...]) -> tuple[str, ...]:
+    """Remembered, because the same rules are checked when they are written and when they become live."""
+    return tuple(conditions.problems(text, input_schemas=[orjson.loads(schema) for schema in schemas]))
+
+
+def _input_schemas(rule: RuleSpec, known: _Known) -> tuple[bytes, ...]:
     """The input schemas of the tools that the rule names, each once; none if it may be about others too."""
-    refs = [ToolRef.parse(pattern) for pattern in rule.tools]
-    schemas: dict[bytes, dict[str, Any]] = {}
-    for ref in refs:
+    schemas: dict[bytes, None] = {}
+    for pattern in rule.tools:
+        ref = ToolRef.parse(pattern)
         if ref is None:
-            return []
-        for schema in schemas_of(ref):
-            schemas.setdefault(canonical(schema), schema)
-    return list(schemas.values())
+            return ()
+        versions = known.get((ref.toolkit.lower(), ref.tool.lower()), {})
+        schemas |= dict.fromkeys(schema for version, schema in versions.items() if ref.version in (None, version))
+    return tuple(schemas)
 
 
-def _schemas_of(ref: ToolRef) -> list[dict[str, Any]]:
-    tools = (
+def _tools_named(rules: Sequence[RuleSpec]) -> _Known:
+    """Every callable version's input schema of the toolkits that these rules name."""
+    toolkits = {pattern.partition(".")[0].lower() for rule in rules for pattern in rule.tools} - {"*"}
+    rows = (
         Tool.objects.callable()
         .annotate(toolkit_key=Lower("version__toolkit__name"), key=Lower("name"))
-        .filter(toolkit_key=ref.toolkit.lower(), key=ref.tool.lower())
+        .filter(toolkit_key__in=toolkits)
         .order_by("-version__major", "-version__minor", "-version__patch")
+        .values_list("toolkit_key", "key", "version__major", "version__minor", "version__patch", "input_schema")
     )
-    if ref.version is not None:
-        major, minor, patch = ref.version
-        tools = tools.filter(version__major=major, version__minor=minor, version__patch=patch)
-    return list(tools.values_list("input_schema", flat=True))
+    known: _Known = defaultdict(dict)
+    for toolkit, tool, major, minor, patch, schema in rows:
+        known[toolkit, tool][major, minor, patch] = canonical(schema)
+    return known

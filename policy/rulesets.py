@@ -1,5 +1,6 @@
 """RuleSet: the rules of one revision made ready for judging; the live one is at hand until the revision moves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -34,8 +35,9 @@ class _Concerned:
 class RuleSet:
     """Permission first; then a matching deny wins, else the first matching rule, else the default for the risk."""
 
-    def __init__(self, number: int, rules: list[RuleSpec]) -> None:
+    def __init__(self, number: int, rules: Sequence[RuleSpec], *, digest: str = "") -> None:
         self.number = number
+        self.digest = digest  # empty where the rules may still change
         self._checks = tuple(RuleCheck(rule) for rule in rules)
         self._bars = any(check.is_deny and not check.rule.when for check in self._checks)
         # A tool's spec is frozen and stays the same object while it is in use, so no answer here can become wrong.
@@ -146,7 +148,6 @@ class _Book:
 
 _defaults = RuleSet(DEFAULTS, [])
 _book = _Book(-1, _defaults, None)
-_kept: dict[tuple[int, str], RuleSet] = {}  # of revisions that never change any more, by number and digest
 
 
 def live_rules() -> RuleSet:
@@ -179,13 +180,8 @@ def _current_book() -> _Book:
 
 
 def _rule_set(row: Revision) -> RuleSet:
-    """Made once for a revision that was activated; a draft may have changed since it was last asked for."""
-    if row.is_draft:
-        return RuleSet(row.number, revisions.rules_of(row))
-    key = (row.number, row.digest)
-    found = _kept.get(key)
-    if found is None:
-        if len(_kept) >= 16:
-            _kept.clear()
-        found = _kept[key] = RuleSet(row.number, revisions.rules_of(row))
-    return found
+    """The one at hand if it was made of the same rules, with all that it remembers; else a new one."""
+    for known in (_book.live, _book.shadow):
+        if known is not None and row.digest and (known.number, known.digest) == (row.number, row.digest):
+            return known
+    return RuleSet(row.number, revisions.rules_of(row), digest=row.digest)

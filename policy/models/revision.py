@@ -18,7 +18,7 @@ class Revision(models.Model):
     state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
     note = models.CharField(max_length=200, blank=True, default="", help_text="What this revision is for.")
     based_on = models.PositiveIntegerField(null=True, editable=False)
-    digest = models.CharField(max_length=71, blank=True, default="")  # over its rules; set when it is first activated
+    digest = models.CharField(max_length=71, blank=True, default="")  # over its rules; set once they stay
     is_shadow = models.BooleanField(default=False)  # judged beside the live one, without effect
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now(), editable=False)

@@ -124,6 +124,22 @@ def test_a_draft_is_judged_as_it_is_now_and_the_shadow_as_it_was_made(caller: Ca
     assert shadow is not None
     assert (shadow.number, shadow.judge(ask(caller, spec)).rule) == (1, "second")
     assert engine.decide(ask(caller, spec)).effect is Effect.ALLOW
+    Group.objects.create(name="something else that moves the registry on")
+    assert rulesets.shadow_rules() is shadow
+    revisions.set_shadow(None, by=None)
+    revisions.replace_rules(draft, [rule("third", "deny")], by=None)
+    revisions.set_shadow(draft, by=None)
+    shadow = rulesets.shadow_rules()
+    assert shadow is not None
+    assert shadow.judge(ask(caller, spec)).rule == "third"
+
+
+def test_what_the_live_rules_remember_outlives_other_changes(caller: Caller) -> None:
+    activate(rule("open"))
+    rules = rulesets.live_rules()
+    Group.objects.create(name="something else that moves the registry on")
+    assert rulesets.live_rules() is rules
+    assert rulesets.rules_numbered(1) is rules
 
 
 def test_judging_asks_the_database_for_nothing_until_something_changes(
