@@ -86,6 +86,8 @@ def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec, str]:
         raise _withdrawn(call)
     if not agent.is_active:
         raise CallError(ErrorCode.PERMISSION_DENIED, "The agent was disabled before the call ran")
+    if call.grant_id is not None and not grants.still_stands(call.grant_id):
+        raise CallError(ErrorCode.PERMISSION_DENIED, "The grant that let the call in was taken back before it ran")
     try:
         arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
     except Unsealable as error:
@@ -105,11 +107,8 @@ def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec, str]:
 
 def _was_agreed_to(call: Call, decision: Decision) -> bool:
     """Whether people let this call run although policy does not by itself; a plain denial only a broken glass beats."""
-    if decision.effect is Effect.ASK:
-        if call.approval_id is not None:
-            return True  # the claim looks at it
-        if call.grant_id is not None and grants.still_stands(call.grant_id):
-            return True
+    if decision.effect is Effect.ASK and (call.approval_id is not None or call.grant_id is not None):
+        return True  # the claim looks at it
     return breakglass.allows(call.pk)
 
 
