@@ -54,11 +54,11 @@ def _subject(rule: RuleSpec) -> str:
 def _object(rule: RuleSpec) -> str:
     tools = [_pattern(pattern) for pattern in rule.tools if pattern != "*"]
     said = joined(tools, "or") if tools and "*" not in rule.tools else "any tool"
-    if rule.capabilities:
-        said += f" that has {joined(rule.capabilities, 'or')}"
     if rule.risk_at_least is not None and rule.risk_at_least > RiskLevel.LOW:
         levels = [level.word for level in RiskLevel if level >= rule.risk_at_least]
-        said += f" of {joined(levels, 'or')} risk"
+        said += f" with {joined(levels, 'or')} risk"
+    if rule.capabilities:
+        said += f" that has {joined(rule.capabilities, 'or')}"
     return said
 
 

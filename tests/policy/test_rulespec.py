@@ -122,7 +122,7 @@ def test_only_a_mapping_is_a_rule(data: Any) -> None:
         ),
         (
             WRITES,
-            "Any agent may call any tool that has external.side_effect of high or critical risk "
+            "Any agent may call any tool with high or critical risk that has external.side_effect "
             "once two people of the group payments-approvers agree within 10m.",
         ),
         (
