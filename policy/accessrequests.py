@@ -53,7 +53,7 @@ def ask(agent: Agent, toolkit: Toolkit, *, reason: str, by: User, call: UUID | N
         "access.requested",
         people=_deciders(made),
         subject=f"{agent.name} asks to {PERMISSION} {toolkit.name}",
-        text=f"{made.requested_by} asks that agent {agent.name} may {PERMISSION} the toolkit {toolkit.name}.",
+        text=f"Agent {agent.name} asks to {PERMISSION} the toolkit {toolkit.name}{_spokesman(made)}.",
         path=page_of(made),
         facts=_facts(made),
     )
@@ -132,6 +132,11 @@ def _deciders(request: AccessRequest) -> list[User]:
         if fit:
             return fit
     return []
+
+
+def _spokesman(request: AccessRequest) -> str:
+    kind, _, name = request.requested_by.partition(":")
+    return f"; {name} asks for it" if kind == "user" else ""
 
 
 def _facts(request: AccessRequest) -> dict[str, Any]:

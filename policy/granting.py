@@ -89,11 +89,6 @@ def governed_toolkits(user: User) -> QuerySet[Toolkit]:
     return Toolkit.objects.filter(Q(owner=user.pk) | Q(pk__in=published.order_by().values("pk")))
 
 
-def reachable_toolkits(user: User) -> QuerySet[Toolkit]:
-    """What this person sees, and what they own: an owner is not shut out of his own toolkit."""
-    return Toolkit.objects.filter(Q(pk__in=access.visible_toolkits(user).order_by().values("pk")) | Q(owner=user.pk))
-
-
 def _has(user: User, verb: str, toolkit: Toolkit) -> bool:
     return _owns(user, toolkit) or access.may(user, verb, toolkit) or access.may(user, "publish", toolkit)
 

@@ -20,11 +20,11 @@ def may(user: Who, verb: str, toolkit: Toolkit) -> bool:
 
 
 def visible_toolkits(user: Who) -> QuerySet[Toolkit]:
-    """Toolkits one may see, call, publish, review or audit; the others do not exist for this user."""
+    """Toolkits one owns, or may see, call, publish, review or audit; the others do not exist for this user."""
     if user.is_superuser:
         return Toolkit.objects.all()
     return Toolkit.objects.filter(
-        Q(pk__in=_ids(user, *_READING, is_global_enough=True)) | Q(pk__in=_ids(user, *_WORKING))
+        Q(owner=user.pk) | Q(pk__in=_ids(user, *_READING, is_global_enough=True)) | Q(pk__in=_ids(user, *_WORKING))
     )
 
 

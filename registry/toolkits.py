@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.db.models import CharField, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Cast, Concat
@@ -41,11 +42,16 @@ def welcome(toolkit: Toolkit, maker: User) -> None:
 
 @transaction.atomic
 def describe(toolkit: Toolkit, *, by: User, **changes: Any) -> Toolkit:
-    """Changes title, description or owner; what does not change is not told."""
+    """Changes title, description or owner; what does not change is not told.
+
+    Who owns a toolkit gives the permissions on it, so it is handed over by its owner or a superuser, never taken.
+    """
     toolkit = Toolkit.objects.select_for_update(of=("self",)).select_related("owner").get(pk=toolkit.pk)
     changed = {
         name: changes[name] for name in _DESCRIPTIVE if name in changes and changes[name] != getattr(toolkit, name)
     }
+    if "owner" in changed and not may_hand_over(by, toolkit):
+        raise PermissionDenied(f"Only its owner or a superuser hands {toolkit} over to somebody else.")
     if changed:
         for name, value in changed.items():
             setattr(toolkit, name, value)
@@ -53,6 +59,10 @@ def describe(toolkit: Toolkit, *, by: User, **changes: Any) -> Toolkit:
         detail = {name: value.get_username() if isinstance(value, User) else value for name, value in changed.items()}
         trail.record("toolkit", toolkit.name, "toolkit.described", actor=actor(by), detail=detail)
     return toolkit
+
+
+def may_hand_over(user: User, toolkit: Toolkit) -> bool:
+    return user.is_superuser or (toolkit.owner_id is not None and toolkit.owner_id == user.pk)
 
 
 def with_latest_version(toolkits: QuerySet[Toolkit]) -> QuerySet[Toolkit]:

@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from policy import accessrequests, granting
 from policy.accessrequests import AccessRequestError
 from policy.models import AccessRequest
+from registry import access
 from registry.actors import who
 from registry.admin.guarded import ReadOnly
 from registry.admin.pages import PagesAdmin, number, only
@@ -87,7 +88,7 @@ class AccessRequestAdmin(ReadOnly, PagesAdmin):
             original=asked,
             kind=STATES[asked.state],
             call_page=_call_page(asked),
-            sees_toolkit=granting.reachable_toolkits(user).filter(pk=asked.toolkit_id).exists(),
+            sees_toolkit=access.visible_toolkits(user).filter(pk=asked.toolkit_id).exists(),
             may_grant=is_pending and not obstacle,
             may_refuse=may_refuse,
             obstacle=obstacle if may_refuse else "",

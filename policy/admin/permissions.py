@@ -13,22 +13,23 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from policy import permissions
-from policy.granting import FOR_AGENTS, VERBS, Holder, may_give, may_list, reachable_toolkits
+from policy.granting import FOR_AGENTS, VERBS, Holder, may_give, may_list
 from policy.models import AccessRequest, Agent
 from policy.permissions import Held, ImpossiblePermission
+from registry import access
 from registry.actors import AGENT, who
 from registry.admin.pages import number, only
 from registry.admin.toolkit import ToolkitAdmin
 from registry.models import Toolkit
 
 MEANING = {
-    "view": "See it, and read its manifests",
-    "call": "Call its tools",
-    "publish": "Write and publish versions",
-    "review": "Review versions before they are published",
-    "approve": "Approve calls",
-    "audit": "Read the evidence of calls",
-    "serve": "Serve calls as an outside worker",
+    "view": "see it, and read its manifests",
+    "call": "call its tools",
+    "publish": "write and publish versions",
+    "review": "review versions before they are published",
+    "approve": "approve calls",
+    "audit": "read the evidence of calls",
+    "serve": "serve calls as an outside worker",
 }
 SUGGESTED = 200  # names that the page offers while one types
 
@@ -46,7 +47,7 @@ class GiveForm(forms.Form):
 
     def __init__(self, verbs: list[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["give"].choices = [(verb, MEANING[verb]) for verb in verbs]  # type: ignore[attr-defined]
+        self.fields["give"].choices = [(verb, f"{verb}: {MEANING[verb]}") for verb in verbs]  # type: ignore[attr-defined]
 
     def clean_holder(self) -> Holder:
         found = permissions.holder_named(self.cleaned_data["holder"])
@@ -63,7 +64,7 @@ class PermittedToolkitAdmin(ToolkitAdmin):
 
     def has_permissions_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         """Whether the buttons are shown; the page asks once more."""
-        found = reachable_toolkits(who(request)).filter(pk=number(str(object_id))).first()
+        found = access.visible_toolkits(who(request)).filter(pk=number(str(object_id))).first()
         return found is not None and may_list(who(request), found)
 
     @action(description="Permissions", url_path="permissions", permissions=["permissions"], icon="key")
@@ -129,7 +130,7 @@ class PermittedToolkitAdmin(ToolkitAdmin):
         return True
 
     def _toolkit(self, request: HttpRequest, object_id: str) -> Toolkit:
-        toolkit: Toolkit = get_object_or_404(reachable_toolkits(who(request)), pk=number(object_id))
+        toolkit: Toolkit = get_object_or_404(access.visible_toolkits(who(request)), pk=number(object_id))
         if not may_list(who(request), toolkit):
             raise PermissionDenied(f"Who may do what with {toolkit} is told to those who give permissions or audit it.")
         return toolkit

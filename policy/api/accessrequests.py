@@ -17,9 +17,9 @@ from policy.accessrequests import AccessRequestError
 from policy.api.access_serializers import AccessRequestBody, AccessRequestSerializer, GrantNote, RefusalNote
 from policy.api.people import IsPerson
 from policy.caller import Caller
-from policy.granting import reachable_toolkits
 from policy.models import AccessRequest, Agent
 from policy.visibility import visible_toolkits
+from registry import access
 from registry.actors import who
 from registry.api.errors import Refused
 from registry.api.serializers import Failure
@@ -113,7 +113,7 @@ class AccessRequestViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gen
         found = Agent.objects.filter(Q() if sees_all else Q(owner=user.pk), name=named).first()
         if found is None:
             raise Refused(422, "invalid", f"agent: There is no agent named {named!r}, or it is not yours to see.")
-        return found, reachable_toolkits(user)
+        return found, access.visible_toolkits(user)
 
 
 def _refused(error: AccessRequestError) -> Refused:

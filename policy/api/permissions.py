@@ -14,8 +14,9 @@ from audit.api.lists import refuse_unknown
 from policy import permissions
 from policy.api.access_serializers import HeldSerializer, PermissionBody
 from policy.api.people import IsPerson
-from policy.granting import Holder, may_list, reachable_toolkits
+from policy.granting import Holder, may_list
 from policy.permissions import ImpossiblePermission
+from registry import access
 from registry.actors import who
 from registry.api.errors import Refused
 from registry.api.serializers import Failure
@@ -77,7 +78,7 @@ class ToolkitPermissionsView(GenericAPIView[Any]):
         return Response(HeldSerializer(permissions.held(toolkit, holder)).data)
 
     def _toolkit(self, request: Request, name: str) -> Toolkit:
-        found: Toolkit = get_object_or_404(reachable_toolkits(who(request)), name__iexact=name)
+        found: Toolkit = get_object_or_404(access.visible_toolkits(who(request)), name__iexact=name)
         return found
 
     def _asked(self, request: Request) -> tuple[Holder, str]:

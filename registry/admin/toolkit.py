@@ -87,7 +87,9 @@ class ToolkitAdmin(SeenToolkits, PagesAdmin):
         return self.has_module_permission(request) and (obj is None or access.may(request.user, "publish", obj))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Toolkit | None = None) -> list[str]:
-        return [] if obj is None else ["name"]
+        if obj is None:
+            return []
+        return ["name"] if toolkits.may_hand_over(who(request), obj) else ["name", "owner"]
 
     def get_inlines(self, request: HttpRequest, obj: Toolkit | None) -> list[Any]:
         return [] if obj is None else self.inlines

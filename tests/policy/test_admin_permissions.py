@@ -156,3 +156,17 @@ def test_notices_are_shown_to_those_who_may_view_them(cast: Cast) -> None:
     again = {"action": "send_again", "_selected_action": [Notice.objects.get().pk]}
     assert browser(cast.superuser).post(address, again).status_code == 302
     assert Notice.objects.get().state == "waiting"
+
+
+def test_who_owns_a_toolkit_sees_it_and_who_publishes_it_does_not_take_it_over(cast: Cast, toolkit: Toolkit) -> None:
+    change = reverse("admin:registry_toolkit_change", args=[toolkit.pk])
+    assert browser(cast.stranger).get(change).status_code == 200
+    assert cast.api("stranger").get("/api/toolkits/Calculator/").status_code == 200
+    taken = cast.api("publisher").patch("/api/toolkits/Calculator/", {"title": "x", "owner": "publisher"}, "json")
+    assert taken.status_code == 403
+    inline = {"versions-TOTAL_FORMS": "0", "versions-INITIAL_FORMS": "0"}
+    form = {"title": "Mine", "description": "", "owner": cast.publisher.pk, **inline}
+    assert browser(cast.publisher).post(change, form).status_code == 302
+    toolkit.refresh_from_db()
+    assert (toolkit.owner, toolkit.title) == (cast.stranger, "Mine")
+    assert cast.api("superuser").patch("/api/toolkits/Calculator/", {"owner": "viewer"}, "json").status_code == 200
