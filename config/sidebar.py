@@ -55,7 +55,13 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     groups = []
     for title, pages in _GROUPS:
         items = [
-            {"title": name, "icon": icon, "link": link, "badge": address in _BADGES and _BADGES[address](request)}
+            {
+                "title": name,
+                "icon": icon,
+                "link": link,
+                "badge": address in _BADGES and _BADGES[address](request),
+                "active": request.path.startswith(link),
+            }
             for name, icon, address, needed in pages
             if (link := _link(address)) and (not needed or any(map(request.user.has_perm, needed.split())))
         ]
