@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from policy import approvals
-from policy.views.cards import WHOLE, cards_of, readable
+from policy.views.cards import WHOLE, cards_of
 from policy.views.frame import for_people, page
 from registry.actors import who
 
@@ -35,7 +35,7 @@ def card(request: HttpRequest, id: UUID) -> HttpResponse:
 
 
 def _alone(user: User, id: UUID) -> dict[str, Any]:
-    found = list(readable(approvals.visible_to(user)).filter(pk=id))
+    found = list(approvals.visible_to(user).filter(pk=id))
     if not found:
         raise Http404
     (only,) = cards_of(found, user, limit=WHOLE)

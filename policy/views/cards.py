@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 
 from policy import approvals
 from policy.models import Approval, BreakGlass, Vote
@@ -95,11 +95,6 @@ def cards_of(found: Sequence[Approval], user: User, *, limit: int = SHORT) -> li
     oldest = {min(group, key=lambda each: each.pk): group for group in groups.values()}
     likes = likes_of(oldest, user)
     return [_card(first, group, user, first.pk in mine, likes[first], limit) for first, group in oldest.items()]
-
-
-def readable(found: QuerySet[Approval]) -> QuerySet[Approval]:
-    """With the rows around each question that a card needs."""
-    return found.select_related("agent__owner", "tool__version__toolkit")
 
 
 def _sameness(approval: Approval, is_mine: bool) -> object:

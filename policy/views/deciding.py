@@ -93,7 +93,12 @@ def _granted(id: UUID, user: User, said: dict[str, Any]) -> dict[str, Any]:
     except grants.GrantError as error:
         return _failed(id, ApprovalError(422, "invalid", str(error)))
     later = f"{said['uses']} later call{'s' if said['uses'] > 1 else ''}"
-    return {"id": str(id), "ok": True, "message": f"{approval.tool_ref} is approved, and {later} with it."}
+    return {
+        "id": str(id),
+        "ok": True,
+        "state": "approved",
+        "message": f"{approval.tool_ref} is approved, and {later} with it.",
+    }
 
 
 def _visible(id: UUID, user: User) -> Approval:

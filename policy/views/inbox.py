@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 from policy import approvals
 from policy.models import Approval, Vote
 from policy.standing import decidable, settling_vote
-from policy.views.cards import cards_of, readable
+from policy.views.cards import cards_of
 from policy.views.frame import for_people, page
 from policy.views.words import STATES
 from registry.actors import who
@@ -68,11 +68,12 @@ def history(request: HttpRequest) -> HttpResponse:
     """What was decided; by this person, or by anyone."""
     user, search = who(request), request.GET.get("q", "").strip()[:200]
     is_all = request.GET.get("who") == "all"
-    found = _matching(approvals.visible_to(user).exclude(state=Approval.State.PENDING), search)
-    if not is_all:
-        found = approvals.visible_to(user).filter(pk__in=Vote.objects.filter(person=user).values("approval"))
-        found = _matching(found, search)
-    pages = Paginator(readable(found).prefetch_related("votes__person").order_by("-pk"), PER_PAGE)
+    seen = approvals.visible_to(user)
+    if is_all:
+        found = seen.exclude(state=Approval.State.PENDING)
+    else:
+        found = seen.filter(pk__in=Vote.objects.filter(person=user).values("approval"))
+    pages = Paginator(_matching(found, search).prefetch_related("votes__person").order_by("-pk"), PER_PAGE)
     shown = pages.get_page(request.GET.get("page"))
     rows = [
         {"approval": each, "vote": settling_vote(each), "own": _own(each, user), "tone": STATES[each.state]}
@@ -90,7 +91,7 @@ def _feed(user: User, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
     rows = list(_waiting(user, asked)[: MAX_ROWS + 1])
     found = cards_of(rows[:MAX_ROWS], user)
     shown = {id for card in found for id in card.ids}
-    gone = readable(approvals.visible_to(user)).filter(pk__in=[id for id in known if id not in shown])
+    gone = approvals.visible_to(user).filter(pk__in=[id for id in known if id not in shown])
     return {
         "version": _version(user, asked, known),
         "now": timezone.now(),
@@ -114,7 +115,7 @@ def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
 
 def _waiting(user: User, asked: _Asked) -> QuerySet[Approval]:
     pending = approvals.visible_to(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
-    return _matching(readable(pending), asked.search).order_by(*ORDERS[asked.order])
+    return _matching(pending, asked.search).order_by(*ORDERS[asked.order])
 
 
 def _matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
 from django.contrib.auth.models import User
@@ -22,6 +23,17 @@ class Like:
     is_same: bool  # whether the arguments were the same
     other_version: str  # the version that was asked for, if it is not this one
     changes: tuple[str, ...]  # in the tool, from that version to this one
+
+    @property
+    def word(self) -> str:
+        """What was answered, or what became of it without an answer."""
+        if self.vote is not None:
+            return "approved" if self.vote.answer == Vote.Answer.APPROVE else "denied"
+        return self.approval.get_state_display().lower()
+
+    @property
+    def at(self) -> datetime:
+        return self.approval.decided_at or self.approval.ended_at or self.approval.created_at
 
 
 def likes_of(questions: Iterable[Approval], user: User) -> dict[Approval, list[Like]]:

@@ -64,7 +64,7 @@ class Desk:
         self.page.fill("[name=username]", name)
         self.page.fill("[name=password]", PASSWORD)
         self.page.keyboard.press("Enter")
-        self.page.wait_for_url("**/approvals/")
+        self.page.wait_for_url(f"{self.url}/approvals/")
 
     def card(self, call: Any) -> Any:
         return self.page.locator(f"article[data-call='{call['id']}']")

@@ -5,6 +5,7 @@
   const RENEW = 3000; // ms between two looks
   const KEEP = 120000; // ms that a settled card stays in sight
   const ENDED = new Set(["succeeded", "failed", "timed_out", "cancelled", "expired", "denied", "rejected", "unknown"]);
+  const DONE = { approved: "approved", denied: "denied", pending: "with your yes; others are still asked" };
   const box = document.getElementById("inbox-cards");
   const several = document.getElementById("inbox-several");
   const help = document.getElementById("inbox-help");
@@ -174,7 +175,10 @@
   function report(results) {
     const good = results.filter((each) => each.ok), bad = results.filter((each) => !each.ok);
     if (good.length === 1) tell(good[0].message, true);
-    if (good.length > 1) tell(`${good.length} calls: ${good[0].message.replace(/^\S+ is /, "")}`, true);
+    for (const [state, words] of good.length > 1 ? Object.entries(DONE) : []) {
+      const count = good.filter((each) => each.state === state).length;
+      if (count) tell(`${count} ${count > 1 ? "calls" : "call"} ${words}.`, true);
+    }
     [...new Set(bad.map((each) => each.message))].forEach((text) => tell(text, false));
   }
 
@@ -324,7 +328,7 @@
 
   if (box) {
     skew = Date.parse(list().dataset.now) - Date.now();
-    count(Number(list().dataset.waiting));
+    if (!box.hasAttribute("data-alone")) count(Number(list().dataset.waiting));
     settle();
     setTimeout(beat, RENEW);
     look();
