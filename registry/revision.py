@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from django.db import InterfaceError, OperationalError, connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations.base import Operation
 
 from audit.glance import glance
 from registry.triggers import EVENTS, Reaction, Trigger, differs, install
@@ -71,7 +72,7 @@ def _number() -> int:
     return int(row[0])
 
 
-def watch(table: str, columns: Sequence[str] | None = None) -> migrations.RunPython:
+def watch(table: str, columns: Sequence[str] | None = None) -> Operation:
     """A migration operation: from now on a change of this table, or only of these columns, is a new revision."""
     return install(*_watching(table, columns))
 

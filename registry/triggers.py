@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")
 
@@ -77,18 +78,36 @@ class Reaction:
 Trigger = Refusal | Reaction
 
 
-def install(*triggers: Trigger) -> migrations.RunPython:
-    """A migration operation that creates these triggers, and drops them on the way back."""
+class Install(Operation):
+    """A migration operation that creates triggers, and drops them on the way back.
 
-    def forwards(apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        for trigger in triggers:
+    It needs no models, so Django need not put together all of them as they were, which `RunPython` always does.
+    """
+
+    def __init__(self, *triggers: Trigger) -> None:
+        self.triggers = triggers
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """No model changes."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        for trigger in self.triggers:
             create(trigger, schema_editor)
 
-    def backwards(apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        for trigger in triggers:
+    def database_backwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: Any, to_state: Any
+    ) -> None:
+        for trigger in self.triggers:
             drop(trigger, schema_editor)
 
-    return migrations.RunPython(forwards, backwards)
+    def describe(self) -> str:
+        return f"Install {len(self.triggers)} triggers"
+
+
+def install(*triggers: Trigger) -> Operation:
+    return Install(*triggers)
 
 
 def create(trigger: Trigger, schema_editor: BaseDatabaseSchemaEditor) -> None:

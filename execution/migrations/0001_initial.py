@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                 ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='calls', to='policy.agent')),
                 ('tool', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='calls', to='registry.tool')),
             ],
-            options={
+            options={"indexes": [models.Index(fields=['agent', '-id'], name='calls_of_an_agent'), models.Index(fields=['tool', '-id'], name='calls_of_a_tool'), models.Index(condition=models.Q(('state__in', ('awaiting_approval', 'queued', 'running', 'waiting_callback'))), fields=['state', 'id'], name='open_calls'), models.Index(condition=models.Q(('trace_id', ''), _negated=True), fields=['trace_id'], name='calls_of_a_trace'), models.Index(condition=models.Q(('sealed_answer__isnull', False)), fields=['finished_at'], name='calls_with_sealed_answer')], "constraints": [models.UniqueConstraint(fields=('agent', 'call_id'), name='one_call_per_agent_and_call_id'), models.CheckConstraint(condition=models.Q(('lease_until', None), ('state', 'running'), _connector='OR'), name='only_a_running_call_has_a_lease'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'running'), _negated=True), models.Q(('fence__gte', 1), ('lease_until__isnull', False)), _connector='OR'), name='a_running_call_has_a_lease_and_a_fence'), models.CheckConstraint(condition=models.Q(('sealed', None), ('state__in', ('awaiting_approval', 'queued', 'running', 'waiting_callback')), _connector='OR'), name='what_will_run_is_sealed_only_while_the_call_is_open'), models.CheckConstraint(condition=models.Q(('finished_at__isnull', False), ('state__in', ('awaiting_approval', 'queued', 'running', 'waiting_callback')), _connector='OR'), name='a_call_that_ended_says_when')], 
                 'ordering': ['-id'],
             },
         ),
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ('retry_after', models.FloatField(null=True)),
                 ('call', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='execution.call')),
             ],
-            options={
+            options={"constraints": [models.UniqueConstraint(fields=('call', 'number'), name='one_attempt_per_call_and_fence')], 
                 'ordering': ['call', 'number'],
             },
         ),
@@ -89,50 +89,6 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(max_length=200)),
                 ('tool', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='demotion', to='registry.tool')),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['agent', '-id'], name='calls_of_an_agent'),
-        ),
-        migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['tool', '-id'], name='calls_of_a_tool'),
-        ),
-        migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('state__in', ('awaiting_approval', 'queued', 'running', 'waiting_callback'))), fields=['state', 'id'], name='open_calls'),
-        ),
-        migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('trace_id', ''), _negated=True), fields=['trace_id'], name='calls_of_a_trace'),
-        ),
-        migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('sealed_answer__isnull', False)), fields=['finished_at'], name='calls_with_sealed_answer'),
-        ),
-        migrations.AddConstraint(
-            model_name='call',
-            constraint=models.UniqueConstraint(fields=('agent', 'call_id'), name='one_call_per_agent_and_call_id'),
-        ),
-        migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('lease_until', None), ('state', 'running'), _connector='OR'), name='only_a_running_call_has_a_lease'),
-        ),
-        migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'running'), _negated=True), models.Q(('fence__gte', 1), ('lease_until__isnull', False)), _connector='OR'), name='a_running_call_has_a_lease_and_a_fence'),
-        ),
-        migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('sealed', None), ('state__in', ('awaiting_approval', 'queued', 'running', 'waiting_callback')), _connector='OR'), name='what_will_run_is_sealed_only_while_the_call_is_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('finished_at__isnull', False), ('state__in', ('awaiting_approval', 'queued', 'running', 'waiting_callback')), _connector='OR'), name='a_call_that_ended_says_when'),
-        ),
-        migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('call', 'number'), name='one_attempt_per_call_and_fence'),
         ),
         install(
             Refusal(

@@ -61,7 +61,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
+            options={"constraints": [models.UniqueConstraint(
+                django.db.models.functions.text.Lower("name"),
+                name="toolkit_names_differ_by_more_than_case",
+                violation_error_message="A toolkit of this name exists (case does not count).",
+            ), models.CheckConstraint(
+                condition=models.Q(("name__regex", "\\A[A-Za-z][A-Za-z0-9_]*\\Z")),
+                name="toolkit_name_is_ascii_letters_digits_underscores",
+                violation_error_message="A name starts with a letter; ASCII letters, digits and underscores follow.",
+            )], 
                 "ordering": ["name"],
                 "permissions": [
                     ("call_toolkit", "Can call the tools"),
@@ -90,8 +98,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE, related_name="sources", to="registry.toolkit"
                     ),
                 ),
-            ],
-        ),
+            ], options={"constraints": [models.UniqueConstraint(fields=("toolkit", "digest"), name="a_toolkit_keeps_each_source_once")], }),
         migrations.CreateModel(
             name="FlatName",
             fields=[
@@ -200,7 +207,44 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
+            options={"constraints": [models.UniqueConstraint(
+                fields=("toolkit", "major", "minor", "patch"),
+                name="a_toolkit_has_each_version_once",
+                violation_error_message="This version of the toolkit exists already.",
+            ), models.CheckConstraint(
+                condition=models.Q(("major__gte", 0), ("minor__gte", 0), ("patch__gte", 0)),
+                name="version_numbers_are_not_negative",
+            ), models.CheckConstraint(
+                condition=models.Q(
+                    ("state", "draft"),
+                    models.Q(models.Q(("digest", ""), _negated=True), ("published_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="a_published_version_has_a_digest_and_a_date",
+            ), models.CheckConstraint(
+                condition=models.Q(
+                    ("state", "draft"),
+                    ("risk__lt", 3),
+                    models.Q(("edited_by__isnull", True), ("reviewed_by__isnull", False)),
+                    models.Q(
+                        ("reviewed_by__isnull", False), models.Q(("reviewed_by", models.F("edited_by")), _negated=True)
+                    ),
+                    _connector="OR",
+                ),
+                name="a_risky_version_is_published_with_a_second_person",
+            ), models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "deprecated"), _negated=True), ("deprecated_at__isnull", False), _connector="OR"
+                ),
+                name="a_deprecated_version_says_since_when",
+            ), models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "withdrawn"), _negated=True),
+                    models.Q(models.Q(("withdrawal_reason", ""), _negated=True), ("withdrawn_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="a_withdrawn_version_says_why_and_since_when",
+            )], 
                 "ordering": ["toolkit__name", "-major", "-minor", "-patch"],
             },
         ),
@@ -247,113 +291,20 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "ordering": ["version", "position", "name"],
-            },
-        ),
-        migrations.AddConstraint(
-            model_name="toolkit",
-            constraint=models.UniqueConstraint(
-                django.db.models.functions.text.Lower("name"),
-                name="toolkit_names_differ_by_more_than_case",
-                violation_error_message="A toolkit of this name exists (case does not count).",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkit",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("name__regex", "\\A[A-Za-z][A-Za-z0-9_]*\\Z")),
-                name="toolkit_name_is_ascii_letters_digits_underscores",
-                violation_error_message="A name starts with a letter; ASCII letters, digits and underscores follow.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="source",
-            constraint=models.UniqueConstraint(fields=("toolkit", "digest"), name="a_toolkit_keeps_each_source_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkitversion",
-            constraint=models.UniqueConstraint(
-                fields=("toolkit", "major", "minor", "patch"),
-                name="a_toolkit_has_each_version_once",
-                violation_error_message="This version of the toolkit exists already.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkitversion",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("major__gte", 0), ("minor__gte", 0), ("patch__gte", 0)),
-                name="version_numbers_are_not_negative",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkitversion",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state", "draft"),
-                    models.Q(models.Q(("digest", ""), _negated=True), ("published_at__isnull", False)),
-                    _connector="OR",
-                ),
-                name="a_published_version_has_a_digest_and_a_date",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkitversion",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state", "draft"),
-                    ("risk__lt", 3),
-                    models.Q(("edited_by__isnull", True), ("reviewed_by__isnull", False)),
-                    models.Q(
-                        ("reviewed_by__isnull", False), models.Q(("reviewed_by", models.F("edited_by")), _negated=True)
-                    ),
-                    _connector="OR",
-                ),
-                name="a_risky_version_is_published_with_a_second_person",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkitversion",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "deprecated"), _negated=True), ("deprecated_at__isnull", False), _connector="OR"
-                ),
-                name="a_deprecated_version_says_since_when",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="toolkitversion",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "withdrawn"), _negated=True),
-                    models.Q(models.Q(("withdrawal_reason", ""), _negated=True), ("withdrawn_at__isnull", False)),
-                    _connector="OR",
-                ),
-                name="a_withdrawn_version_says_why_and_since_when",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tool",
-            constraint=models.UniqueConstraint(
+            options={"constraints": [models.UniqueConstraint(
                 models.F("version"),
                 django.db.models.functions.text.Lower("name"),
                 name="tool_names_of_a_version_differ_by_more_than_case",
                 violation_error_message="This version has a tool of this name (case does not count).",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tool",
-            constraint=models.CheckConstraint(
+            ), models.CheckConstraint(
                 condition=models.Q(("name__regex", "\\A[A-Za-z][A-Za-z0-9_]*\\Z")),
                 name="tool_name_is_ascii_letters_digits_underscores",
                 violation_error_message="A name starts with a letter; ASCII letters, digits and underscores follow.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tool",
-            constraint=models.CheckConstraint(
+            ), models.CheckConstraint(
                 condition=models.Q(("risk__in", [1, 2, 3, 4])), name="tool_risk_is_on_the_scale"
-            ),
+            )], 
+                "ordering": ["version", "position", "name"],
+            },
         ),
         triggers.install(*freezing.TRIGGERS),
         revision.create_table(),
