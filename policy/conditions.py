@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 import cel
-from django.db import DatabaseError
 
 from policy.cel import cost
 from policy.cel.autopsy import cause, kind_of
@@ -26,7 +25,7 @@ from policy.cel.parsing import parsed
 from policy.cel.possibility import Possibility
 from policy.cel.reading import Fields, reading
 from policy.cel.tokens import BadSyntax
-from policy.cel.tree import Macro, Node, walk
+from policy.cel.tree import Node
 from policy.models import Agent
 from policy.question import Question
 from registry.toolspec import ToolSpec
@@ -46,32 +45,29 @@ class Condition:
     _program: cel.Program = field(repr=False, compare=False)
     _tree: Node = field(repr=False, compare=False)
     _reads: Mapping[str, Fields] = field(repr=False, compare=False)
-    _power: int = field(repr=False, compare=False)
-    _loops: int = field(repr=False, compare=False)
+    _largest_input: int | None = field(repr=False, compare=False)
 
     def holds(self, question: Question, *, groups: Collection[str], now: datetime) -> bool:
         """Whether it is true of a question at a moment; ConditionFailed if that cannot be told."""
-        variables: dict[str, Any] = {}
+        variables = self._gathered(question, groups, now)
+        if self._largest_input is not None and cost.is_larger(variables.get("input"), self._largest_input):
+            raise ConditionFailed("the input is too large for this condition to be judged in time")
         try:
-            variables = self._variables(question, groups, now)
-            if not cost.is_affordable(self._power, self._loops, variables.get("input")):
-                raise ConditionFailed("the input is too large for this condition to be judged in time")
             answer = run(self._program, variables)
-        except ConditionFailed:
-            raise
         except Exception as error:
-            raise ConditionFailed(self._cause(error, variables)) from None
+            if isinstance(error, Panic):
+                logger.exception("the engine panicked over the condition %r", self.text)
+            raise ConditionFailed(cause(error, self.text, self._tree, variables)) from None
         if answer is True or answer is False:
             return bool(answer)
         raise ConditionFailed(f"it gives {kind_of(answer)}, not true or false")
 
-    def _cause(self, error: Exception, variables: Mapping[str, Any]) -> str:
-        """What went wrong, for the caller; what is not the call's fault is for the log as well."""
+    def _gathered(self, question: Question, groups: Collection[str], now: datetime) -> dict[str, Any]:
         try:
-            return cause(error, self.text, self._tree, variables)
-        finally:
-            if isinstance(error, Panic | DatabaseError):
-                logger.error("the condition %r met an error of its own", self.text, exc_info=error)
+            return self._variables(question, groups, now)
+        except Exception:
+            logger.exception("what the condition %r reads could not be looked up", self.text)
+            raise ConditionFailed("what it reads could not be looked up") from None
 
     def _variables(self, question: Question, groups: Collection[str], now: datetime) -> dict[str, Any]:
         """What the expression reads, and no more: the engine copies all that it is given."""
@@ -103,8 +99,7 @@ def compiled(text: str) -> Condition:
         _program=program(text),
         _tree=tree,
         _reads=reading(tree),
-        _power=cost.degree(tree),
-        _loops=sum(isinstance(node, Macro) for node in walk(tree)),
+        _largest_input=cost.largest_input(tree),
     )
 
 
@@ -120,6 +115,9 @@ def problems(text: str, *, input_schemas: Sequence[Mapping[str, Any]] = ()) -> l
         return [error.sentence(text)]
     except ValueError as error:
         return [str(error)]
+    largest = cost.largest_input(tree)
+    if largest is not None and largest < cost.LEAST:
+        return ["The condition takes too long to judge; use fewer or smaller lists, and fewer map and filter."]
     checker = Checker(text, tree, shapes(input_schemas))
     if checker.problems:
         return [problem.sentence for problem in checker.problems]

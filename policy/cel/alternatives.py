@@ -7,6 +7,7 @@ from typing import Any
 from registry.schemaparts import find
 
 MAX_ALTERNATIVES = 64
+_MAX_VALUES = 500
 _MAX_STEPS = 200  # schemas looked at for one spreading
 
 KINDS = frozenset({"bool", "int", "double", "text", "null", "list", "map", "timestamp", "duration"})
@@ -136,8 +137,10 @@ def _own_values(schema: Mapping[str, Any]) -> list[Any] | None:
 
 
 def values(alternative: Alternative) -> list[Any] | None:
-    """The values all parts of an alternative list; None if none of them lists any."""
+    """The values all parts of an alternative list; None if none of them lists any, or too many to try each."""
     lists = [listed for part in alternative if (listed := _own_values(part.schema)) is not None]
+    if any(len(listed) > _MAX_VALUES for listed in lists):
+        return None
     if not lists:
         return [True, False] if kinds(alternative) == {"bool"} else None
     return [value for value in lists[0] if all(any(_same(value, one) for one in other) for other in lists[1:])]

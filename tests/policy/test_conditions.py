@@ -84,6 +84,17 @@ def test_the_owner_is_looked_up_only_when_a_condition_asks(
         assert compiled('agent.owner == "petra"').holds(question, groups=(), now=MONDAY)
 
 
+def test_a_look_up_that_fails_is_a_failure_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lost(spec: Any) -> Any:
+        raise OSError("the database is gone")
+
+    monkeypatch.setattr(conditions, "_tool", lost)
+    assert failure('tool.risk == "high"') == "what it reads could not be looked up"
+    assert "the database is gone" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -161,8 +172,7 @@ def test_a_panic_of_the_engine_is_a_failure_and_is_logged(caplog: pytest.LogCapt
         _program=Program(),  # type: ignore[arg-type]
         _tree=good._tree,
         _reads=good._reads,
-        _power=0,
-        _loops=0,
+        _largest_input=None,
     )
     with pytest.raises(ConditionFailed, match="the engine gave up"):
         condition.holds(asked(), groups=(), now=MONDAY)
