@@ -114,9 +114,9 @@ def arrange(request: HttpRequest, id: int) -> HttpResponse:
         _replace(request, draft, arranged, read=revisions.digest_of(rules))
     except RevisionError as error:
         messages.error(request, str(error))
-    else:
-        done = {"up": "moved up", "down": "moved down", "delete": "taken out"}[step]
-        messages.success(request, f"The rule “{name}” is {done}.")
+        return redirect(address(draft))
+    done = {"up": "moved up", "down": "moved down", "delete": "taken out"}[step]
+    messages.success(request, f"The rule “{name}” is {done}.")
     return redirect(f"{address(draft)}#rules")
 
 

@@ -17,6 +17,7 @@ from unfold.widgets import (
 
 from policy import readers, replays, revisions
 from policy.api.differences import counted
+from policy.decision import Limits
 from policy.evaluation import explained
 from policy.models import Agent, Difference, Replay, Revision
 from policy.views.portal import EFFECTS, found, page, policy_page
@@ -151,6 +152,7 @@ def evaluate(request: HttpRequest) -> HttpResponse:
         "form": form,
         "decision": decision,
         "kind": EFFECTS[decision.effect.value] if decision else "",
+        "limits": _told(decision.limits) if decision and decision.limits else [],
         "checks": [{"finding": each, "kind": EFFECTS[each.effect.value]} for each in decision.findings]
         if decision
         else [],
@@ -243,6 +245,11 @@ def differences(request: HttpRequest, id: int) -> HttpResponse:
     }
     title = f"Shadow: revision {row.number}"
     return page(request, "policy/policy_differences.html", title, tab="policy-shadow", **context)
+
+
+def _told(limits: Limits) -> list[str]:
+    words = {"per_minute": "a minute", "per_day": "a day", "at_once": "at once"}
+    return [f"{most} {words[name]}" for name, most in limits.as_json().items() if most is not None]
 
 
 def _replay(id: UUID) -> Replay:
