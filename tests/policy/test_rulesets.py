@@ -98,6 +98,12 @@ def test_behind_the_first_match_only_a_deny_is_asked() -> None:
     assert (judged(rules, question(spec())).effect, judged(rules, question(spec())).rule) == (Effect.DENY, "broken")
 
 
+@pytest.mark.parametrize("first", [rule("first", "deny"), rule("first", when="input.amount > 5"), rule("first")])
+def test_a_rule_that_can_no_longer_matter_is_not_heard(first: RuleSpec) -> None:
+    decision = judged([first, rule("second", "ask"), rule("third")], question(spec()))
+    assert [finding.check for finding in decision.findings] == ["permission", "first"]
+
+
 def test_an_error_inside_a_condition_denies_and_is_told_to_the_log_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
