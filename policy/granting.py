@@ -2,8 +2,8 @@
 
 A superuser may give anything, and the trail shows when it was to himself. The owner of a toolkit gives every
 permission on it. Who publishes it gives what agents live on: view, call, serve. Nobody else gives anything, and only a
-permission on this very toolkit counts. Who makes an agent hands on to it what he has himself (`ungrantable`); what the
-agent gets later, another person gives.
+permission on this very toolkit counts. Only at its making does an agent get something from its own maker: what he has
+himself, or gives as owner or publisher (`ungrantable`). What it gets later, another person gives.
 """
 
 from collections.abc import Iterable

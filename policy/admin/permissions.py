@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -98,7 +99,7 @@ class PermittedToolkitAdmin(ToolkitAdmin):
             rows=[_row(held, givable) for held in permissions.all_held(toolkit)],
             everywhere=_with_permissions_everywhere(),
             form=form if givable else None,
-            suggestions=_suggestions(),
+            suggestions=_suggestions(user, toolkit) if givable else [],
             waiting=waiting,
             requests=requests_about(toolkit),
         )
@@ -161,10 +162,13 @@ def _with_permissions_everywhere() -> list[str]:
     return [f"{AGENT}{name}" for name in found.order_by("name").values_list("name", flat=True)[:SUGGESTED]]
 
 
-def _suggestions() -> list[str]:
+def _suggestions(user: User, toolkit: Toolkit) -> list[str]:
+    """Names to choose from; of agents those that this person may see, or that have asked."""
     people = User.objects.filter(is_active=True).exclude(username__startswith=AGENT).order_by("username")
+    known = Q() if user.has_perm("policy.view_agent") else Q(owner=user) | Q(access_requests__toolkit=toolkit)
+    bots = Agent.objects.filter(known).order_by("name").distinct()
     return [
         *(f"group:{name}" for name in Group.objects.order_by("name").values_list("name", flat=True)[:SUGGESTED]),
         *(f"user:{name}" for name in people.values_list("username", flat=True)[:SUGGESTED]),
-        *(f"{AGENT}{name}" for name in Agent.objects.order_by("name").values_list("name", flat=True)[:SUGGESTED]),
+        *(f"{AGENT}{name}" for name in bots.values_list("name", flat=True)[:SUGGESTED]),
     ]

@@ -9,10 +9,16 @@ from guardian.shortcuts import assign_perm, get_perms
 from rest_framework.test import APIClient
 
 from audit.models import Event
-from policy import agents, granting, permissions
+from policy import agents, engine, granting, permissions
+from policy.authentication import authenticate
+from policy.decision import Effect
+from policy.question import Question
 from registry import access
 from registry.models import Toolkit
+from registry.resolution import resolve
+from registry.toolref import ToolRef
 from tests.factories.cast import Cast, cast_of
+from tests.factories.registry import published
 
 
 @pytest.fixture
@@ -235,3 +241,23 @@ def test_what_a_new_agent_is_given_is_on_the_toolkits_trail(cast: Cast) -> None:
     new = told()[-2:]
     assert [(event, actor) for event, actor, _ in new] == [("permission.given", "user:root")] * 2
     assert all("agent:fresh" in detail for *_, detail in new)
+
+
+def test_a_denial_says_where_to_ask_and_what_was_asked_for_lifts_it(cast: Cast, owner: User) -> None:
+    published("Calculator", "1.0.0")
+    spec = resolve(ToolRef.parse("Calculator.Add@1.0.0"))  # type: ignore[arg-type]
+    assert spec is not None
+    bot = agents.create("bot", actor="shell")
+    permissions.put(Toolkit.objects.get(), "view", bot.agent, actor="shell")
+    question = Question(caller=authenticate({"OXP-API-Key": bot.key}), tool=spec, arguments={"a": 1, "b": 2})
+    denied = engine.decide(question)
+    assert (denied.effect, denied.rule) == (Effect.DENY, "permission")
+    method, address = denied.help.split()[-2:]
+    assert method == "POST"
+    agent = APIClient()
+    agent.credentials(HTTP_OXP_API_KEY=bot.key)
+    asked = agent.post(address, {"toolkit": "Calculator", "reason": "I was denied"}, "json").json()
+    assert client(owner).post(f"{address}{asked['id']}/grant/", {}, "json").status_code == 200
+    assert engine.decide(question).effect == Effect.ALLOW
+    assert take(owner, "agent:bot", "call").status_code == 200
+    assert engine.decide(question).effect == Effect.DENY
