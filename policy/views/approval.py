@@ -38,5 +38,5 @@ def _alone(user: User, id: UUID) -> dict[str, Any]:
     found = list(approvals.visible_to(user).filter(pk=id))
     if not found:
         raise Http404
-    (only,) = cards_of(found, user, limit=WHOLE)
+    (only,), _ = cards_of(found, user, most=1, limit=WHOLE)
     return {"version": only.version, "now": timezone.now(), "cards": [only], "only": only, "is_alone": True}

@@ -29,6 +29,7 @@ class Card:
     ids: tuple[UUID, ...]
     votes: tuple[Vote, ...]
     can_decide: bool
+    can_revoke: bool
     why_not: str
     arguments: Exact | None
     capabilities: tuple[tuple[str, str], ...]
@@ -39,10 +40,6 @@ class Card:
     @property
     def is_over(self) -> bool:
         return is_over(self.approval)
-
-    @property
-    def can_revoke(self) -> bool:
-        return self.approval.state == Approval.State.APPROVED
 
     @property
     def in_favour(self) -> list[Vote]:
@@ -85,16 +82,17 @@ class Card:
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def cards_of(found: Sequence[Approval], user: User, *, limit: int = SHORT) -> list[Card]:
-    """The questions as cards, in the order in which they came; identical ones on one card."""
+def cards_of(found: Sequence[Approval], user: User, *, most: int, limit: int = SHORT) -> tuple[list[Card], bool]:
+    """The questions as cards, in the order in which they came; identical ones on one card. And whether that is all."""
     prefetch_related_objects(found, "votes__person", "tool__capabilities")
     mine = decidable(user, [approval.pk for approval in found])
     groups: dict[object, list[Approval]] = {}
     for approval in found:
         groups.setdefault(_sameness(approval, approval.pk in mine), []).append(approval)
-    oldest = {min(group, key=lambda each: each.pk): group for group in groups.values()}
+    oldest = {min(group, key=lambda each: each.pk): group for group in list(groups.values())[:most]}
     likes = likes_of(oldest, user)
-    return [_card(first, group, user, first.pk in mine, likes[first], limit) for first, group in oldest.items()]
+    cards = [_card(first, group, user, first.pk in mine, likes[first], limit) for first, group in oldest.items()]
+    return cards, len(groups) <= most
 
 
 def _sameness(approval: Approval, is_mine: bool) -> object:
@@ -126,6 +124,7 @@ def _card(
         ids=tuple(sorted(each.pk for each in group)),
         votes=tuple(first.votes.all()),
         can_decide=is_mine,
+        can_revoke=first.state == Approval.State.APPROVED and approvals.obstacle(first, user) is None,
         why_not=obstacle.message if obstacle else "",
         arguments=None if arguments is None else exact(arguments, limit),
         capabilities=tuple((each.name, in_words(each)) for each in first.tool.capabilities.all()),

@@ -89,16 +89,16 @@ def pending_for(request: HttpRequest) -> int:
 
 def _feed(user: User, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
     rows = list(_waiting(user, asked)[: MAX_ROWS + 1])
-    found = cards_of(rows[:MAX_ROWS], user)
-    shown = {id for card in found for id in card.ids}
-    gone = approvals.visible_to(user).filter(pk__in=[id for id in known if id not in shown])
+    found, is_all = cards_of(rows[:MAX_ROWS], user, most=MAX_CARDS)
+    waiting = {row.pk for row in rows}
+    settled, _ = cards_of(list(approvals.visible_to(user).filter(pk__in=set(known) - waiting)), user, most=MAX_KNOWN)
     return {
         "version": _version(user, asked, known),
         "now": timezone.now(),
-        "cards": found[:MAX_CARDS],
-        "settled": cards_of(list(gone), user),
-        "is_more": len(found) > MAX_CARDS or len(rows) > MAX_ROWS,
-        "waiting": sum(len(card.ids) for card in found if card.can_decide),
+        "cards": found,
+        "settled": settled,
+        "is_more": not is_all or len(rows) > MAX_ROWS,
+        "waiting": approvals.to_decide(user).count(),
     }
 
 

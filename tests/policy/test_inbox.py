@@ -102,6 +102,7 @@ def test_a_card_shows_all_that_a_decision_needs(version: ToolkitVersion, ana: Us
     for text in (
         "Payments.Refund@1.0.0",
         "High risk",
+        "Refund a payment : Gives money back.",
         "agent refund-bot , for whom olga answers",
         "mara@example.com as the agent says",
         "changes data , has effects outside that cannot be taken back",
@@ -359,6 +360,18 @@ def test_many_cards_cost_few_questions_to_the_database(version: ToolkitVersion, 
     assert cost() - one <= 20 * 3
 
 
+def test_more_than_fit_on_a_page_wait_their_turn(
+    version: ToolkitVersion, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policy.views.inbox.MAX_CARDS", 2)
+    for number in range(3):
+        question(version, {"amount": float(number)}, minutes=number + 10)
+    text = page(ana)
+    assert len(cards(text)) == 2
+    assert "More are waiting" in text
+    assert 'data-waiting="3"' in text
+
+
 def test_an_approval_has_a_page_before_and_after(version: ToolkitVersion, ana: User, ben: User) -> None:
     asked = question(version)
     before = page(ana, f"/approvals/{asked.pk}/")
@@ -368,6 +381,8 @@ def test_an_approval_has_a_page_before_and_after(version: ToolkitVersion, ana: U
     after = cards(page(ana, f"/approvals/{asked.pk}/"))[0]
     assert "Approved by ben" in after
     assert "Take the approval back" in after
+    auditor = approver("auditor", version, "audit")
+    assert "Take the approval back" not in page(auditor, f"/approvals/{asked.pk}/")
     answer = browser(ana).post(f"/approvals/{asked.pk}/revoke/", {"reason": "wrong customer"}, headers=JSON)
     assert answer.json()["results"][0]["ok"]
     assert state(asked) == "revoked"

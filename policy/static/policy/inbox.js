@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const RENEW = 3000; // ms between two looks
+  const SELDOM = 5; // how many times rarer while nobody looks at the page
   const KEEP = 120000; // ms that a settled card stays in sight
   const ENDED = new Set(["succeeded", "failed", "timed_out", "cancelled", "expired", "denied", "rejected", "unknown"]);
   const DONE = { approved: "approved", denied: "denied", pending: "with your yes; others are still asked" };
@@ -10,6 +11,7 @@
   const several = document.getElementById("inbox-several");
   const help = document.getElementById("inbox-help");
   const news = document.getElementById("inbox-news");
+  let unseen = 0; // looks since the page was last in sight
   let skew = 0; // the server's clock minus this one's, in ms
   let current = null; // the id of the card that keys act on
 
@@ -54,7 +56,7 @@
   // Renewal: each part of a card is exchanged by itself, so that a field with its text, or the focus, stays
 
   async function renew() {
-    if (!box || document.hidden) return;
+    if (!box || (document.hidden && ++unseen % SELDOM)) return;
     const known = cards().map((each) => each.dataset.card).join(",");
     const answer = await fetch(`${box.dataset.feed}&seen=${list().dataset.version}&known=${known}`, { credentials: "same-origin" });
     if (answer.status === 401 || answer.status === 404) location.reload();
@@ -184,7 +186,7 @@
 
   function leave(form) {
     form.elements.reason.value = "";
-    form.classList.remove("is-yes", "is-no");
+    forget(form);
     if (form === several) return unselect();
     const mine = form.closest("[data-card]");
     if (mine?.contains(document.activeElement)) mine.focus({ preventScroll: true });
@@ -241,9 +243,19 @@
   function prepare(form, answer) {
     if (!form) return;
     form.dataset.enter = answer;
+    const reason = form.elements.reason;
+    reason.dataset.hint ||= reason.placeholder;
+    reason.placeholder = answer === "approve" ? "Reason, if any; Enter approves, Esc leaves" : "Reason; Enter denies, Esc leaves";
     form.classList.toggle("is-yes", answer === "approve");
     form.classList.toggle("is-no", answer === "deny");
-    form.elements.reason.focus();
+    reason.focus();
+  }
+
+  function forget(form) {
+    form.classList.remove("is-yes", "is-no");
+    delete form.dataset.enter;
+    const reason = form.elements.reason;
+    if (reason?.dataset.hint) reason.placeholder = reason.dataset.hint;
   }
 
   function one(answer) {
@@ -278,8 +290,7 @@
   function escape(target) {
     if (!isTyping(target)) return unselect();
     const form = target.closest("form");
-    form?.classList.remove("is-yes", "is-no");
-    delete form?.dataset.enter;
+    if (form) forget(form);
     const mine = target.closest("[data-card]") || card(current);
     if (mine) mine.focus({ preventScroll: true }); else target.blur();
   }
@@ -325,6 +336,8 @@
     await look();
     setTimeout(beat, RENEW);
   }
+
+  document.addEventListener("visibilitychange", () => { unseen = 0; if (box && !document.hidden) look(); });
 
   if (box) {
     skew = Date.parse(list().dataset.now) - Date.now();
