@@ -83,7 +83,8 @@ def _asked(actor: str, detail: Detail) -> str:
     quorum = detail.get("quorum", 1)
     people = "One person" if quorum == 1 else f"{quorum} people"
     group = f" of the group {detail['approvers']}" if detail.get("approvers") else ""
-    return f"{people}{group} had to agree until {detail.get('decide_by', 'a moment')}."
+    until = str(detail.get("decide_by", "")).replace("T", " ")[:16]
+    return f"{people}{group} had to agree until {until} UTC."
 
 
 def _reopened(actor: str, detail: Detail) -> str:
