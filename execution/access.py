@@ -6,15 +6,17 @@ from django.db.models import Exists, Func, OuterRef, Q, QuerySet, UUIDField
 from guardian.shortcuts import get_objects_for_user
 
 from execution.models import Call
+from policy.breakglass import PERMISSION
 from policy.caller import Caller
-from policy.models import Agent
+from policy.models import Agent, BreakGlass
 from registry.models import Toolkit, ToolkitVersion
 
 
 def visible_calls(user: Any, caller: Caller | None) -> QuerySet[Call]:
     """An agent sees its own calls; a person those of agents they own and of toolkits they may audit.
 
-    Whoever may approve the calls of a toolkit follows those that people were asked about to their end.
+    Whoever may approve the calls of a toolkit follows those that people were asked about to their end, and whoever
+    may break the glass sees what others ran that way.
     """
     calls = Call.objects.all()
     if caller is not None:
@@ -22,7 +24,10 @@ def visible_calls(user: Any, caller: Caller | None) -> QuerySet[Call]:
     if user.has_perm("execution.view_call"):
         return calls
     asked = Q(approval__isnull=False, tool__version__toolkit__in=_permitted(user, "approve"))
-    return calls.filter(Q(agent__owner=user) | Q(tool__version__toolkit__in=_permitted(user, "audit")) | asked)
+    seen = Q(agent__owner=user) | Q(tool__version__toolkit__in=_permitted(user, "audit")) | asked
+    if user.has_perm(PERMISSION):
+        seen |= Q(pk__in=BreakGlass.objects.order_by().values("call"))
+    return calls.filter(seen)
 
 
 def may_cancel(user: Any, caller: Caller | None, call: Call) -> bool:

@@ -80,6 +80,35 @@ def test_who_may_call_publish_or_see_a_toolkit_does_not_audit_it(called: str, la
     assert seen(client) == set()
 
 
+def test_who_may_approve_follows_only_what_people_were_asked_about(
+    called: str, call: MakeCall, lab: ToolkitVersion, unsent: list[Any]
+) -> None:
+    approver, client = person("approver")
+    assign_perm("registry.approve_toolkit", approver, lab.toolkit)
+    asked = Call.objects.get(pk=call("Fire", ledger="/nowhere").id)
+    assert asked.state == "awaiting_approval"
+    assert {subject for subject in seen(client) if subject[0] == "call"} == {("call", str(asked.pk))}
+    assert client.get(f"/calls/{asked.pk}/").status_code == 200
+    assert client.get(f"/calls/{called}/").status_code == 404
+
+
+def test_who_may_break_the_glass_sees_what_others_ran_that_way(called: str) -> None:
+    from django.contrib.auth.models import Permission
+
+    from policy.models import BreakGlass
+
+    breaker, client = person("breaker")
+    breaker.user_permissions.add(Permission.objects.get(codename="break_glass"))
+    assert client.get(f"/calls/{called}/").status_code == 404
+    row = Call.objects.get(pk=called)
+    assert row.tool is not None
+    other = User.objects.create_user("other")
+    BreakGlass.objects.create(
+        call=row.pk, agent=row.agent, tool=row.tool, tool_ref=row.tool_ref, person=other, reason="Nobody answered"
+    )
+    assert client.get(f"/calls/{called}/").status_code == 200
+
+
 def test_one_event_of_another_agent_is_not_found(called: str) -> None:
     event = Event.objects.filter(subject_kind="call").first()
     assert event is not None
