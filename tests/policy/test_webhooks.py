@@ -7,11 +7,13 @@ import hmac
 import http.client
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from policy import delivery, notices, webhooks
 from policy.models import Notice
 from policy.undelivered import Undelivered
 from registry.clock import Later
+from tests.services.certificate import write_certificate
 
 SECRET = "a secret for the webhook"
 
@@ -36,6 +39,7 @@ class Receiver:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b"ok"
     drip: float = 0.0  # seconds between the bytes of the answer
+    server: Any = None
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
 
@@ -69,6 +73,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
     server.daemon_threads, server.block_on_close = True, False
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
+    told.server = server
     told.url = f"http://127.0.0.1:{server.server_address[1]}/services/T0/B0?x=1"
     settings.PLACET_NOTICE_WEBHOOK, settings.PLACET_NOTICE_SECRET = told.url, SECRET
     settings.PLACET_URL = "https://placet.example.org"
@@ -193,6 +198,22 @@ def test_a_server_without_tls_where_tls_is_due_is_named(receiver: Receiver, noti
     with pytest.raises(Undelivered, match="certificate or TLS"):
         webhooks.post(notice, url="https://x/")
     assert not receiver.requests
+
+
+def test_over_tls_a_certificate_is_trusted_or_nothing_is_sent(
+    receiver: Receiver, notice: Notice, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
+    settings.PLACET_NOTICE_WEBHOOK = receiver.url.replace("http:", "https:")
+    with pytest.raises(Undelivered, match="certificate or TLS"):
+        webhooks.post(notice, url="https://x/")
+    assert not receiver.requests
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    assert delivery.deliver() == 1
+    assert receiver.requests[0][1]["X-Placet-Signature"].startswith("v1=")
 
 
 def test_an_answer_of_any_length_is_read_only_so_far(
