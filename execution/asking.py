@@ -14,8 +14,8 @@ from execution.messages import CallContext, CallRequest
 from policy import approvals, grants
 from policy.approvals import Asked
 from policy.binding import digest_of
-from policy.decision import Decision, Effect, Finding
-from policy.models import Agent, Grant
+from policy.decision import Decision
+from policy.models import Agent
 from policy.question import Question
 from registry.ids import new_id
 
@@ -43,7 +43,7 @@ def run_on_grant(request: CallRequest, question: Question, decision: Decision) -
     if grant is None:
         raise NoGrant
     with transaction.atomic():
-        call = opening.open_queued(request, question.tool, _allowed(decision, grant), grant=grant.pk)
+        call = opening.open_queued(request, question.tool, grants.allowed(decision, grant), grant=grant.pk)
         if call is not None and not grants.use(grant, call):
             raise NoGrant
     return call
@@ -80,18 +80,4 @@ def _asked(request: CallRequest, question: Question, decision: Decision, call: U
         digest=bound(question, request.context, decision.revision),
         shown=canonical(shown),
         trace_id=request.trace_id,
-    )
-
-
-def _allowed(decision: Decision, grant: Grant) -> Decision:
-    reason = f"{grant.granted_by} granted {grant.max_uses} calls until {grant.until:%Y-%m-%d %H:%M} UTC: {grant.reason}"
-    spoke = Finding(check=f"grant {grant.pk}", effect=Effect.ALLOW, reason=reason)
-    return Decision(
-        effect=Effect.ALLOW,
-        rule=spoke.check,
-        reason=reason,
-        help="",
-        revision=decision.revision,
-        findings=(*decision.findings, spoke),
-        limits=decision.limits,
     )

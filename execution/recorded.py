@@ -11,7 +11,7 @@ from policy.recordings import Recorded, Recordings
 
 BATCH = 200  # an input is at most a megabyte: so many of them still fit
 
-_COLUMNS = ("id", "agent_id", "tool_id", "input", "user_id", "created_at", "decision")
+_COLUMNS = ("id", "agent_id", "tool_id", "input", "user_id", "created_at", "decision", "grant_id")
 
 
 def recordings(last: int) -> Recordings:
@@ -35,7 +35,7 @@ def _batches(last: int) -> Iterator[list[Recorded]]:
 
 
 def _recorded(row: tuple[Any, ...]) -> Recorded:
-    id, agent_id, tool_id, input, user_id, created_at, decision = row
+    id, agent_id, tool_id, input, user_id, created_at, decision, grant = row
     decided = orjson.loads(decision)
     return Recorded(
         id=id,
@@ -44,7 +44,7 @@ def _recorded(row: tuple[Any, ...]) -> Recorded:
         arguments=input,
         user_id=user_id,
         at=created_at,
-        effect=decided["effect"],
+        effect=decided["effect"] if grant is None else "ask",  # that was the rules' word; a grant answered it
         rule=decided["rule"],
         revision=decided["revision"],
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from policy import engine, rulesets
+from policy import engine, grants, rulesets
 from policy.caller import Caller
 from policy.decision import Decision, Effect, Finding
 from policy.models import Agent
@@ -19,12 +19,14 @@ def caller_of(agent: Agent) -> Caller:
 def explained(
     agent: Agent, tool: ToolSpec, arguments: Mapping[str, Any], *, user_id: str = "", revision: int | None = None
 ) -> Decision:
-    """The decision of the live rules, or of another revision's. Nothing is recorded, run or counted."""
+    """The decision of the live rules and the grants, or of another revision's rules. Nothing is recorded or counted."""
     if not agent.is_active:
         return _shut_out(agent)
     question = Question(caller=caller_of(agent), tool=tool, arguments=arguments, user_id=user_id)
     if revision is None:
-        return engine.decide(question)
+        decision = engine.decide(question)
+        grant = grants.usable(question) if decision.effect is Effect.ASK else None
+        return grants.allowed(decision, grant) if grant is not None else decision
     return rulesets.rules_numbered(revision).judge(question)
 
 

@@ -1,5 +1,6 @@
 """Give, use, revoke: sole writer of grants, a person's bounded yes to calls that will come."""
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.utils import timezone
 from audit import trail
 from policy import approvals, conditions
 from policy.approvers import obstacle
+from policy.decision import Decision, Effect, Finding
 from policy.models import Approval, Grant
 from policy.question import Question
 from policy.visibility import groups_of
@@ -88,6 +90,21 @@ def usable(question: Question) -> Grant | None:
         if _covers(grant, question) and not _unfit(grant, grant.granted_by):
             return grant
     return None
+
+
+def allowed(decision: Decision, grant: Grant) -> Decision:
+    """What is decided where the rules would ask and this grant has answered before."""
+    reason = f"{grant.granted_by} granted {grant.max_uses} calls until {grant.until:%Y-%m-%d %H:%M} UTC: {grant.reason}"
+    spoke = Finding(check=f"grant {grant.pk}", effect=Effect.ALLOW, reason=reason)
+    return replace(
+        decision,
+        effect=Effect.ALLOW,
+        rule=spoke.check,
+        reason=reason,
+        help="",
+        findings=(*decision.findings, spoke),
+        ask=None,
+    )
 
 
 def use(grant: Grant, call: UUID) -> bool:

@@ -1,7 +1,7 @@
 """A toolkit that pays, an agent that may call it, people who read and write policy, and calls of the past."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,7 @@ import orjson
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
+from guardian.shortcuts import assign_perm
 from rest_framework.test import APIClient
 
 from audit.canonical import canonical
@@ -16,7 +17,7 @@ from audit.redaction import Redactor
 from execution.models import Call
 from policy import agents, revisions
 from policy.agents import NewAgent
-from policy.models import Revision
+from policy.models import Grant, Revision
 from policy.rulespec import read_rule
 from registry.ids import new_id
 from registry.models import Tool
@@ -87,6 +88,7 @@ class Stage:
         state: str = "",
         at: datetime | None = None,
         is_judged: bool = True,
+        grant: Grant | None = None,
     ) -> UUID:
         """A call of the past, written down as calls are: redacted, and with its decision if it was judged."""
         decision = {"effect": effect, "rule": rule, "reason": "", "revision": revision, "checks": []}
@@ -102,10 +104,27 @@ class Stage:
             state=state or ("succeeded" if effect == "allow" else "denied"),
             input=canonical(Redactor().for_people(input, tool.input_schema)).decode(),
             decision=orjson.dumps(decision).decode() if is_judged else "",
+            grant=grant,
             created_at=at or timezone.now(),
             finished_at=timezone.now(),
         )
         return id
+
+    def granted(self, *, uses: int = 5, when: str = "") -> Grant:
+        """A yes in advance to refunds, by someone who may approve them."""
+        giver = User.objects.create_user("giver", password=None)
+        assign_perm("registry.approve_toolkit", giver, self.refund.version.toolkit)
+        return Grant.objects.create(
+            agent=self.agent.agent,
+            tool=self.refund,
+            tool_ref=self.refund.tool_id,
+            tool_digest=self.refund.digest,
+            when=when,
+            max_uses=uses,
+            until=timezone.now() + timedelta(hours=1),
+            reason="a busy day",
+            granted_by=giver,
+        )
 
 
 def stage() -> Stage:

@@ -300,6 +300,18 @@ def test_the_context_reaches_the_condition(api: APIClient) -> None:
     assert post(api, EVALUATE, question()).json()["rule"] == "default"
 
 
+def test_a_grant_in_force_answers_where_the_live_rules_would_ask_and_is_not_used_up(
+    here: Stage, api: APIClient
+) -> None:
+    grant = here.granted(uses=1, when="input.amount <= 600.0")
+    for _ in range(2):
+        told = post(api, EVALUATE, question(input={"amount": 500.0})).json()
+        assert (told["effect"], told["rule"]) == ("allow", f"grant {grant.pk}")
+        assert [check["check"] for check in told["checks"]] == ["permission", "default", f"grant {grant.pk}"]
+    assert post(api, EVALUATE, question(input={"amount": 700.0})).json()["effect"] == "ask"
+    assert post(api, EVALUATE, question(input={"amount": 500.0}, revision=0)).json()["effect"] == "ask"
+
+
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [

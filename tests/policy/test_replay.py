@@ -122,6 +122,12 @@ def test_a_condition_sees_the_moment_of_the_call_not_that_of_the_replay(here: St
     assert calls(report(draft(closed).number), "newly_denied") == [str(night)]
 
 
+def test_a_call_that_a_grant_let_through_was_asked_about_by_the_rules(here: Stage) -> None:
+    here.called(here.refund, {"amount": 500}, "allow", rule="grant 1", grant=here.granted())
+    found = report(0)
+    assert (found["summary"]["newly_asked"], found["summary"]["unchanged"]) == (0, 1)
+
+
 def test_a_call_of_a_version_that_was_withdrawn_is_still_judged(here: Stage) -> None:
     from registry.publishing import withdraw
 
@@ -210,6 +216,7 @@ def test_a_worker_takes_a_replay_works_it_off_and_tells_how_far_it_is(here: Stag
     replays.work_off(asked.pk)
     done = Replay.objects.get(pk=asked.pk)
     assert (done.state, done.evaluated, done.total, done.attempts) == ("done", 1, 1, 1)
+    assert done.result is not None
     assert done.result["summary"]["newly_allowed"] == 1
     assert done.finished_at is not None
 
@@ -218,7 +225,7 @@ def test_who_asked_for_a_replay_is_on_record(here: Stage, unsent: list[UUID]) ->
     revision = draft(SMALL)
     replays.ask(revision.number, 50, by=here.editor)
     event = Event.objects.get(subject_kind="policy", subject_id=str(revision.number), event="policy.replayed")
-    assert (event.actor, orjson.loads(event.detail)["last"]) == ("user:editor", 50)
+    assert (event.actor, orjson.loads(event.detail or "{}")["last"]) == ("user:editor", 50)
 
 
 @pytest.mark.django_db(transaction=True)
