@@ -115,12 +115,12 @@ def problems(text: str, *, input_schemas: Sequence[Mapping[str, Any]] = ()) -> l
         return [error.sentence(text)]
     except ValueError as error:
         return [str(error)]
-    largest = cost.largest_input(tree)
-    if largest is not None and largest < cost.LEAST:
-        return ["The condition takes too long to judge; use fewer or smaller lists, and fewer map and filter."]
     checker = Checker(text, tree, shapes(input_schemas))
     if checker.problems:
         return [problem.sentence for problem in checker.problems]
+    largest = cost.largest_input(tree)
+    if largest is not None and largest < cost.LEAST:
+        return ["The condition takes too long to judge; use smaller lists and patterns, and fewer of map and filter."]
     for part in constant_parts(tree):
         try:
             constant(text, part)

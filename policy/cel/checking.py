@@ -8,7 +8,7 @@ from policy.cel.alternatives import NUMBERS
 from policy.cel.environment import VARIABLES
 from policy.cel.functions import EVERYWHERE, FUNCTIONS, METHODS
 from policy.cel.operators import RELATIONS, can_be_equal, can_be_ordered, computed, mixes_numbers
-from policy.cel.patterns import is_acceptable
+from policy.cel.patterns import slope
 from policy.cel.shapes import ANYTHING, WORDS, Shape, list_of, of_kinds, union
 from policy.cel.tree import (
     Binary,
@@ -171,7 +171,7 @@ class Checker:
     def _pattern(self, node: Node) -> None:
         if not isinstance(node, Literal):
             self._say("`matches()` takes a pattern that is written out, not computed")
-        elif isinstance(node.value, str) and not is_acceptable(node.value):
+        elif isinstance(node.value, str) and slope(node.value) is None:
             self._say(
                 f"The pattern {self.quoted(node)} is not accepted: it is no regular expression, "
                 "or it is too large, or it uses look-around or back-references"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from policy.cel.patterns import slope
 from policy.cel.tree import (
     Binary,
     Call,
@@ -30,11 +31,12 @@ from policy.cel.tree import (
 BUDGET = 8_000_000  # steps of one judgement
 MAX_FIXED = 1_000_000  # steps that do not depend on the arguments
 LEAST = 20  # values that the arguments of any call may have
-_MOST = 250_000  # more values than a body that we accept can hold
+_MOST = 205_000  # more values than a body that we accept can hold
 _TEXT_STEP = 64  # characters that cost as much as one value
 _ROUND = 4  # steps of a macro for each item, besides its body
 _PATTERN = 3_000  # steps to compile a pattern
-_SMALL = 20  # values of a variable that is not of the caller's making
+_BYTES_A_STEP = 2 * _TEXT_STEP / 100  # of a text, for each nanosecond that a byte takes
+_SMALL = 4  # values of a variable that is not of the caller's making
 
 Polynomial = tuple[float, ...]  # the coefficients, of the constant first
 _ONE: Polynomial = (1,)
@@ -65,7 +67,7 @@ class _Value:
 
 def largest_input(tree: Node) -> int | None:
     """The size of arguments up to which the budget suffices; None if it suffices for all that we accept."""
-    if not any(isinstance(node, Macro) for node in walk(tree)):
+    if not any(isinstance(node, Macro) or _is_match(node) for node in walk(tree)):
         return None  # linear, and not steeply
     steps, _ = _weigh(tree, {"input": _Value(_SIZE)}, {})
     if _at(steps, 0) > MAX_FIXED:
@@ -115,8 +117,9 @@ def _weigh(node: Node, values: Mapping[str, _Value], largest: Mapping[str, _Valu
         case ListOf() | MapOf():
             count = max(len(node.parts), 1)
             return steps, _Value((count,), tuple(part / count for part in _plus(size, (count,))))
-        case Call(function="matches"):
-            return _plus(steps, (_PATTERN,)), _Value()
+        case Call() if _is_match(node):
+            searched = _times(size, (_slope(node.arguments) * _BYTES_A_STEP,))
+            return _plus(steps, (_PATTERN,), searched), _Value()
         case Has() | Call() | Logic():
             return steps, _Value()
         case Binary() if node.operator != "+":
@@ -136,6 +139,16 @@ def _weigh_macro(node: Macro, values: Mapping[str, _Value], largest: Mapping[str
         return _plus(steps, over.size, rounds), _Value()
     made = _Value(over.items, bodies[-1][1].size if node.kind == "map" else over.each)
     return _plus(steps, over.size, rounds, _times(over.items, made.size)), made
+
+
+def _is_match(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "matches"
+
+
+def _slope(arguments: tuple[Node, ...]) -> float:
+    """What a pattern costs for each byte; more than there is if it is none or is not known yet."""
+    found = [slope(each.value) for each in arguments if isinstance(each, Literal) and isinstance(each.value, str)]
+    return found[0] if len(found) == 1 and found[0] is not None else float(BUDGET)
 
 
 def _plus(*polynomials: Polynomial) -> Polynomial:

@@ -1,5 +1,6 @@
 """No condition, and no input, keeps a worker busy: what would take too long is refused before it starts."""
 
+import random
 import time
 from typing import Any
 
@@ -27,6 +28,8 @@ def limit(text: str) -> int | None:
         "input.rows.exists(row, row.tags.exists(tag, tag == 1))",
         '["a", "b"].exists(start, input.path.startsWith(start))',
         '"x" in input.numbers',
+        'input.path.matches("^/home/")',
+        r'agent.name.matches(r"^\w{3,5}$")',
     ],
 )
 def test_what_goes_through_the_input_once_has_no_limit(text: str) -> None:
@@ -41,6 +44,8 @@ def test_what_goes_through_the_input_once_has_no_limit(text: str) -> None:
         ("input.numbers.exists(one, input.numbers.exists(other, one == other))", 500, 5_000),
         ('input.rows.all(row, row.name.matches("^[a-z]+$"))', 1_000, 10_000),
         ("input.numbers.all(number, number in input.allowed)", 500, 5_000),
+        ('input.path.matches("^[^@]+@[^@]+$")', 1_000, 20_000),
+        ('input.path.matches("[ab]*a[ab]{1000}c")', 50, 1_000),
         ("input.numbers.map(one, input.numbers) == []", 50, 500),
         ("input.numbers.map(one, input.numbers.map(other, input.numbers)) == []", 20, 100),
     ],
@@ -105,6 +110,24 @@ def test_an_input_just_within_the_limit_is_judged_in_time(text: str) -> None:
     started = time.process_time()
     holds(text, {"rows": rows})
     assert time.process_time() - started < 3  # a second on a machine that has nothing else to do
+
+
+def test_a_text_made_to_be_slow_for_a_pattern_is_refused_or_judged_in_time() -> None:
+    text = 'input.path.matches("[ab]*a[ab]{1000}c")'
+    most = limit(text)
+    assert most is not None
+    chance = random.Random(5)
+    path = "".join(chance.choice("ab") for _ in range((most - 4) * 64))
+    started = time.process_time()
+    assert not holds(text, {"path": path})
+    assert time.process_time() - started < 3
+    with pytest.raises(ConditionFailed, match="too large"):
+        holds(text, {"path": path * 2})
+
+
+def test_a_pattern_that_is_not_written_out_is_never_run() -> None:
+    with pytest.raises(ConditionFailed, match="too large"):
+        holds("agent.name.matches(input.pattern)", {"pattern": "(a{1000}){1000}"})
 
 
 def test_linear_conditions_are_judged_in_time_for_the_largest_input() -> None:

@@ -157,7 +157,7 @@ conditions = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(conditions)
 def test_what_is_called_impossible_is_never_true_and_what_is_accepted_can_be_judged(text: str) -> None:
     told = problems(text, input_schemas=[SCHEMA])
