@@ -15,8 +15,8 @@ from django.db.models.functions import Now
 
 from audit import trail
 from audit.trail import Entry
-from policy import notices
-from policy.approvers import ApprovalError, obstacle, people_to_ask, to_decide, visible_to
+from policy import approvalnotices
+from policy.approvers import ApprovalError, obstacle, to_decide, visible_to
 from policy.decision import Decision
 from policy.models import Approval, BreakGlass, Vote
 from policy.question import Question
@@ -94,7 +94,7 @@ def ask(id: UUID, asked: Asked) -> Approval:
     }
     chain = trail.new_chain("approval", str(id))
     trail.append(chain, Entry(event="approval.asked", actor="system", detail=detail), trace_id=asked.trace_id)
-    _tell_people(approval)
+    approvalnotices.asked(approval)
     return approval
 
 
@@ -272,6 +272,7 @@ def _announce(
         raise ApprovalError(410, "expired", "The time to decide is over; the call has to be made again")
     approval.refresh_from_db()
     _record(approval, event, by, detail)
+    approvalnotices.moved(approval)
     if not is_silent:
         approval_moved.send(sender=Approval, approval=approval)
 
@@ -309,27 +310,6 @@ def _still_stands(approval: Approval) -> bool:
     )
     _announce(approval, moved, "approval.reopened", "worker", {"void": names})
     return False
-
-
-def _tell_people(approval: Approval) -> None:
-    risk = RiskLevel(approval.risk).label.lower()
-    notices.tell(
-        "approval.asked",
-        people=people_to_ask(approval),
-        subject=f"{approval.agent} asks to call {approval.tool_ref}",
-        text=(
-            f"Agent {approval.agent} wants to call {approval.tool_ref} ({risk} risk).\n"
-            f"Why you are asked: {approval.reason}.\nDecide by {approval.decide_by:%Y-%m-%d %H:%M} UTC."
-        ),
-        path=f"/approvals/{approval.pk}/",
-        facts={
-            "agent": approval.agent.name,
-            "tool": approval.tool_ref,
-            "risk": risk,
-            "rule": approval.rule,
-            "decide_by": approval.decide_by.isoformat(),
-        },
-    )
 
 
 def _box(id: UUID) -> str:

@@ -112,3 +112,23 @@ def call(caller: Caller) -> Call:
         )
 
     return make
+
+
+@pytest.fixture
+def ana(lab: ToolkitVersion) -> User:
+    from tests.execution.approving import approver
+
+    return approver("ana", lab.toolkit)
+
+
+@pytest.fixture
+def ben(lab: ToolkitVersion) -> User:
+    from tests.execution.approving import approver
+
+    return approver("ben", lab.toolkit)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """Where a tool leaves a line each time it runs."""
+    return tmp_path / "ledger"

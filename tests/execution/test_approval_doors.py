@@ -15,7 +15,6 @@ from policy.decision import Effect, Limits
 from policy.models import Approval
 from policy.rulespec import RuleSpec
 from registry.models import ToolkitVersion
-from tests.execution.approving import approver
 
 pytestmark = pytest.mark.django_db
 
@@ -30,11 +29,6 @@ def post(lab: ToolkitVersion, unsent: list[Any], client: Client) -> Post:
         return client.post(path, body, content_type="application/json", headers={"OXP-API-Key": key} | headers)
 
     return send
-
-
-@pytest.fixture
-def ana(lab: ToolkitVersion) -> User:
-    return approver("ana", lab.toolkit)
 
 
 def fire(ledger: Path) -> dict[str, Any]:

@@ -34,11 +34,6 @@ def eve() -> User:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "ledger"
-
-
-@pytest.fixture
 def denied(call: MakeCall, lab: ToolkitVersion, caller: Caller, unsent: list[Any], ledger: Path) -> Any:
     """A call that policy denied, of an agent that may only look."""
     agent = Agent.objects.get(pk=caller.agent_id)

@@ -16,20 +16,10 @@ from policy.approvals import ApprovalError
 from policy.grants import GrantError
 from policy.models import Approval, Grant
 from registry.models import Toolkit, ToolkitVersion
-from tests.execution.approving import approver, asked, call_state, events, lines
+from tests.execution.approving import asked, call_state, events, lines
 from tests.execution.conftest import Call as MakeCall
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def ana(lab: ToolkitVersion) -> User:
-    return approver("ana", lab.toolkit)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "ledger"
 
 
 @pytest.fixture

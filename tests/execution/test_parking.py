@@ -1,12 +1,10 @@
 """Calls that need a person: parked, decided, used once, and never run on an answer that no longer counts."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 from guardian.shortcuts import assign_perm, remove_perm
 
 from execution import calls
@@ -25,21 +23,6 @@ from tests.execution.approving import approver, asked, call_state, events, lines
 from tests.execution.conftest import Call as MakeCall
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def ana(lab: ToolkitVersion) -> User:
-    return approver("ana", lab.toolkit)
-
-
-@pytest.fixture
-def ben(lab: ToolkitVersion) -> User:
-    return approver("ben", lab.toolkit)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "ledger"
 
 
 def test_a_call_that_needs_a_person_waits_and_says_where(call: MakeCall, unsent: list[Any], ledger: Path) -> None:
@@ -341,50 +324,3 @@ def test_attempts_of_one_call_share_its_approval(call: MakeCall, unsent: list[An
     assert call_state(outcome.id) == State.SUCCEEDED
     assert Attempt.objects.filter(call=outcome.id).count() == 3
     assert events("approval", asked(outcome).pk).count("approval.consumed") == 1
-
-
-def test_deciders_see_exactly_what_runs_except_what_is_marked_secret(
-    call: MakeCall, unsent: list[Any], ledger: Path
-) -> None:
-    outcome = call("Fire", ledger=f"{ledger}-password=hunter2", amount=5, code="0000-1111")
-    shown = approvals.shown_arguments(asked(outcome))
-    assert shown is not None
-    assert shown["ledger"] == f"{ledger}-password=hunter2"
-    assert shown["amount"] == 5
-    assert "0000" not in str(shown["code"])
-    assert b"hunter2" not in bytes(asked(outcome).sealed_arguments or b"")
-
-
-def test_too_many_waiting_calls_are_turned_away_and_leave_their_call_id_free(
-    call: MakeCall, unsent: list[Any], ledger: Path, settings: Any, ana: User
-) -> None:
-    settings.PLACET_MAX_PENDING = 2
-    first = call("Fire", ledger=str(ledger))
-    call("Fire", ledger=str(ledger))
-    refused = call("Fire", call_id="three", ledger=str(ledger))
-    assert refused.failure is not None
-    assert (refused.failure.code, refused.failure.can_retry) == (ErrorCode.RATE_LIMITED, True)
-    assert (Call.objects.count(), Approval.objects.count()) == (2, 2)
-    assert "call.rate_limited" in events("agent", "tester")
-    approvals.decide(asked(first).pk, by=ana, answer="deny", reason="no")
-    assert call("Fire", call_id="three", ledger=str(ledger)).state == State.AWAITING_APPROVAL
-
-
-def test_the_last_decisions_on_like_calls_are_at_hand(
-    call: MakeCall, unsent: list[Any], ledger: Path, ana: User
-) -> None:
-    first, second = call("Fire", ledger=str(ledger)), call("Fire", ledger=str(ledger), amount=7)
-    call("FireAgain", ledger=str(ledger), fails=0)
-    approvals.decide(asked(first).pk, by=ana, answer="deny", reason="no")
-    assert [approval.pk for approval in approvals.history(asked(second))] == [asked(first).pk]
-
-
-def test_what_an_approval_is_bound_to_cannot_be_edited(call: MakeCall, unsent: list[Any], ledger: Path) -> None:
-    from django.db import IntegrityError, transaction
-
-    approval = asked(call("Fire", ledger=str(ledger)))
-    for change in ({"digest": "0" * 64}, {"quorum": 2}, {"decide_by": timezone.now() + timedelta(days=9)}):
-        with pytest.raises(IntegrityError), transaction.atomic():
-            Approval.objects.filter(pk=approval.pk).update(**change)
-    with pytest.raises(IntegrityError), transaction.atomic():
-        Approval.objects.filter(pk=approval.pk).update(state="consumed", run_by=timezone.now(), ended_at=timezone.now())
