@@ -60,6 +60,7 @@ class Desk:
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._sent)
+        self.page.on("dialog", self._opened)
         self.page.goto(f"{self.url}/approvals/")
         self.page.fill("[name=username]", name)
         self.page.fill("[name=password]", PASSWORD)
@@ -68,6 +69,10 @@ class Desk:
 
     def card(self, call: Any) -> Any:
         return self.page.locator(f"article[data-call='{call['id']}']")
+
+    def outcome(self, call: Any) -> Any:
+        """What the card says became of its question; the decisions on like calls say the same of others."""
+        return self.card(call).locator(".inbox-outcome")
 
     def current(self) -> str:
         """The call of the card that keys act on."""
@@ -80,6 +85,10 @@ class Desk:
     def _sent(self, request: Any) -> None:
         if not request.url.startswith(self.url):
             self.elsewhere.append(request.url)
+
+    def _opened(self, dialog: Any) -> None:
+        self.complaints.append(f"opened a dialog: {dialog.message}")
+        dialog.dismiss()
 
     def close(self) -> None:
         assert self.complaints == []
@@ -117,7 +126,7 @@ def test_an_approver_approves_by_keyboard_and_sees_the_call_finish(laboratory: L
     cleo.page.keyboard.press("a")
     cleo.page.keyboard.type("ticket 7")
     cleo.page.keyboard.press("Enter")
-    expect(card).to_contain_text("Approved by cleo")
+    expect(cleo.outcome(call)).to_contain_text("Approved by cleo")
     expect(card).to_contain_text("The call: succeeded", timeout=15_000)
     assert lines(ledger) == 1
     assert laboratory.ended(call["id"])["state"] == "succeeded"
@@ -135,8 +144,8 @@ def test_who_types_while_another_decides_keeps_the_focus_and_sees_who_won(labora
     typing.click()
     cleo.page.keyboard.type("I was about to")
     laboratory.script(ANSWER, "dirk", first["id"], "deny")
-    expect(cleo.card(first)).to_contain_text("Denied by dirk", timeout=10_000)
-    expect(cleo.card(first)).to_contain_text("no ticket")
+    expect(cleo.outcome(first)).to_contain_text("Denied by dirk", timeout=10_000)
+    expect(cleo.outcome(first)).to_contain_text("no ticket")
     expect(typing).to_be_focused()
     expect(typing).to_have_value("I was about to")
     # Dirk answers in the moment between two looks: the loser is told, and nothing is overwritten.
@@ -146,7 +155,7 @@ def test_who_types_while_another_decides_keeps_the_focus_and_sees_who_won(labora
     cleo.card(second).get_by_role("button", name="Approve a", exact=True).click()
     expect(cleo.page.get_by_role("status")).to_contain_text("The call was denied by dirk")
     cleo.page.unroute("**/approvals/cards/**")
-    expect(cleo.card(second)).to_contain_text("Denied by dirk", timeout=10_000)
+    expect(cleo.outcome(second)).to_contain_text("Denied by dirk", timeout=10_000)
     cleo.complaints[:] = [each for each in cleo.complaints if "ERR_FAILED" not in each]
     assert laboratory.get(second["id"])["state"] == "denied"
 
@@ -170,7 +179,7 @@ def test_several_are_denied_at_once_with_one_reason(laboratory: Laboratory, desk
     cleo.page.keyboard.type("not today")
     cleo.page.keyboard.press("Enter")
     for call in (twins[0], single):
-        expect(cleo.card(call)).to_contain_text("Denied by cleo", timeout=10_000)
+        expect(cleo.outcome(call)).to_contain_text("Denied by cleo", timeout=10_000)
     assert {laboratory.ended(call["id"])["state"] for call in (*twins, single)} == {"denied"}
     assert lines(ledger) == 0
 
@@ -193,5 +202,29 @@ def test_on_a_phone_nothing_is_cut_off_and_keys_have_a_help(laboratory: Laborato
     dirk.page.wait_for_url("**/approvals/*-*/")
     dirk.card(call).get_by_label("Reason", exact=True).fill("not on a phone")
     dirk.card(call).get_by_role("button", name="Deny").click()
-    expect(dirk.card(call)).to_contain_text("Denied by dirk", timeout=10_000)
+    expect(dirk.outcome(call)).to_contain_text("Denied by dirk", timeout=10_000)
     assert laboratory.ended(call["id"])["state"] == "denied"
+
+
+def test_what_an_agent_sends_runs_nothing_and_nobody_frames_the_page(laboratory: Laboratory, desk: Any) -> None:
+    from playwright.sync_api import expect
+
+    payload = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e\"'><svg onload=alert(3)>"
+    body = {"tool_id": "Lab.Fire", "input": {"ledger": payload}, "context": {"user_id": payload}}
+    call = laboratory.send("POST", "/api/calls/", body, headers={"Prefer": "wait=0"}).body
+    cleo = desk("cleo")
+    for path in ("/approvals/", f"/approvals/{call['approval']['id']}/"):
+        cleo.page.goto(cleo.url + path)
+        expect(cleo.card(call)).to_contain_text("<script>alert(2)</script>")
+        expect(cleo.card(call).locator("mark").first).to_have_text("⟦U+202E⟧")
+    cleo.card(call).get_by_label("Reason", exact=True).fill(payload)
+    cleo.card(call).get_by_role("button", name="Deny").click()
+    expect(cleo.outcome(call)).to_contain_text("Denied by cleo")
+    cleo.page.goto(f"{cleo.url}/approvals/history/")
+    expect(cleo.page.locator(".inbox-row").first).to_contain_text("<svg onload=alert(3)>")
+    assert cleo.complaints == []
+    cleo.page.evaluate("document.body.append(Object.assign(document.createElement('iframe'), {src: '/approvals/'}))")
+    cleo.page.wait_for_timeout(1_000)
+    assert "Approvals" not in cleo.page.frames[-1].content()
+    assert any("frame" in each.lower() for each in cleo.complaints), cleo.complaints
+    cleo.complaints.clear()
