@@ -25,7 +25,7 @@ from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
-from execution.opening import HOST, RESEND_AFTER, patience_for
+from execution.opening import HOST, patience_for
 from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
 from policy import approvals, grants
@@ -192,7 +192,11 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
 def retry(claim: Claim, failure: Failure, delay: float) -> bool:
     """Record a failed attempt and put the call back in the queue for another one, `delay` seconds from now."""
     told = _redacted(claim, failure)
-    changes = {"state": State.QUEUED.value, "not_before": Later(delay), "resend_at": Later(delay + RESEND_AFTER)}
+    changes = {
+        "state": State.QUEUED.value,
+        "not_before": Later(delay),
+        "resend_at": Later(delay + settings.PLACET_SWEEP),
+    }
     detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
     entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
     return _finish(claim, changes | {"lease_until": None}, entry, status="failed", failure=told, delay=delay)
@@ -237,7 +241,7 @@ def requeue_lost(call: Call) -> bool:
     """The worker vanished and the tool may run again: back into the queue, for the next fence."""
     return _lose(
         call,
-        {"state": State.QUEUED, "lease_until": None, "not_before": Now(), "resend_at": Later(RESEND_AFTER)},
+        {"state": State.QUEUED, "lease_until": None, "not_before": Now(), "resend_at": Later(settings.PLACET_SWEEP)},
         Entry(event="call.requeued", actor="system", outcome="failed", detail={"attempt": call.fence, "lost": True}),
     )
 

@@ -25,7 +25,6 @@ from registry.ids import new_id
 from registry.toolspec import ToolSpec
 
 QUEUE_PATIENCE = 600.0  # seconds a queued call may wait for a worker before it expires
-RESEND_AFTER = 5.0  # seconds after which the sweeper doubts that the broker still has the message
 HOST = socket.gethostname()
 
 
@@ -160,7 +159,7 @@ class _Row:
             request.trace_id,
             self.approval.hex if self.approval and vendor == "sqlite" else self.approval,
             self.grant,
-            _moment(vendor, RESEND_AFTER if self.state == State.QUEUED else None),
+            _moment(vendor, settings.PLACET_SWEEP if self.state == State.QUEUED else None),
             _moment(vendor, settings.PLACET_LEASE if is_running else None),
             _moment(vendor, patience),
             _moment(vendor, 0.0 if is_running else None),

@@ -3,13 +3,13 @@
 from typing import Any
 
 import orjson
+from django.conf import settings
 
 from audit import trail
 from audit.trail import Entry
 from execution import bell
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
-from execution.opening import RESEND_AFTER
 from policy.models import Approval
 from registry.clock import Later
 
@@ -23,7 +23,7 @@ _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 
 def resume(approval: Approval) -> bool:
     """Enough people agreed: the call may run, until the approval's time is over."""
-    changes = {"state": State.QUEUED, "resend_at": Later(RESEND_AFTER), "deadline": approval.run_by}
+    changes = {"state": State.QUEUED, "resend_at": Later(settings.PLACET_SWEEP), "deadline": approval.run_by}
     return _move(approval, (State.AWAITING_APPROVAL,), changes, Entry(event="call.approved", actor="system"))
 
 

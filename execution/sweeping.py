@@ -9,7 +9,6 @@ from django.db.models.functions import Now
 from execution import calls, dispatch
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
-from execution.opening import RESEND_AFTER
 from execution.retries import REPEATABLE
 from policy import approvals
 from registry.clock import Later
@@ -57,7 +56,7 @@ def _resend_forgotten() -> None:
     )
     for pk in list(forgotten.order_by("id").values_list("pk", flat=True)[:BATCH]):
         if Call.objects.filter(pk=pk, state=State.QUEUED, resend_at__lt=Now()).update(
-            resend_at=Later(RESEND_AFTER * 3)
+            resend_at=Later(settings.PLACET_SWEEP * 3)
         ) and not dispatch.send(pk):
             Call.objects.filter(pk=pk, state=State.QUEUED).update(resend_at=Later(0))
             return  # the broker is away; the next round tries again

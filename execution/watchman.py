@@ -3,14 +3,13 @@
 import logging
 import threading
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from audit.sealing import seal_new_events
 from execution.sweeping import sweep
 
 logger = logging.getLogger(__name__)
-
-ROUND = 5.0
 
 
 def start() -> None:
@@ -20,7 +19,7 @@ def start() -> None:
 def _walk() -> None:
     rest = threading.Event()
     while True:
-        rest.wait(ROUND)
+        rest.wait(settings.PLACET_SWEEP)
         for duty in (sweep, seal_new_events):
             try:
                 duty()

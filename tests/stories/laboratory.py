@@ -25,7 +25,7 @@ from tests.stories.restartable import is_running
 
 LAB = ROOT / "tests" / "toolkits" / "lab"
 LEASE = 2.0
-SWEEP = 5.0  # seconds between two rounds of a sweeper
+SWEEP = 1.0  # seconds between two rounds of a sweeper, and before it doubts a broker
 OPEN = ("queued", "running", "awaiting_approval", "waiting_callback")
 
 PREPARE = """
@@ -63,7 +63,7 @@ class Laboratory:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.home = folder / "home"
-        self.environment = {"PLACET_LEASE": str(LEASE), **environment}
+        self.environment = {"PLACET_LEASE": str(LEASE), "PLACET_SWEEP": str(SWEEP), **environment}
         self.database_url = environment.get("DATABASE_URL", "")
         self.product = Product(self.home, environment=self.environment).ready()
         self.key = json.loads(self.script(PREPARE, str(LAB)))["key"]

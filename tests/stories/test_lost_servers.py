@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.stories.laboratory import SWEEP, Laboratory, Reply, at_work, lines, together
+from tests.stories.laboratory import Laboratory, Reply, at_work, lines, together
 from tests.stories.product import wait_until
 from tests.stories.stack import OneMachine, Stack, company
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.story
 
 RECOVERED = 15.0  # seconds after which everything that waited for a broker has run, with a margin for a slow machine
 MANY = 50
+SWEEP = 3.0  # seconds; long enough to tell a call that had to wait for the sweeper from one that was only slow
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def stack(database_url: str, folder: Path) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def laboratory(stack: Stack, folder: Path) -> Iterator[Laboratory]:
-    yield from at_work(folder, stack.environment)
+    yield from at_work(folder, {"PLACET_SWEEP": str(SWEEP), **stack.environment})
 
 
 def queue(laboratory: Laboratory, ledger: Path, number: int) -> list[str]:
