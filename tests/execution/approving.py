@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -33,21 +35,30 @@ def asked(outcome: CallOutcome) -> Approval:
 
 def move_clock(approval: Approval, **moments: float) -> None:
     """Set moments of an approval, so many seconds from now; the trigger that forbids it is for everyone else."""
+    with without_guards("policy_approval", "what_an_approval_is_bound_to_never_changes"):
+        set_clock(approval, **moments)
+
+
+def set_clock(approval: Approval, **moments: float) -> None:
+    """As above, where the guard is off already."""
+    from policy.models import Approval
+    from registry.clock import Later
+
+    Approval.objects.filter(pk=approval.pk).update(**{name: Later(seconds) for name, seconds in moments.items()})
+
+
+@contextmanager
+def without_guards(table: str, *names: str) -> Iterator[None]:
+    """While inside, these triggers of a table do not look."""
     from django.db import connection
 
-    from registry.clock import LATER, later_param
-
-    table = "policy_approval"
-    guards = ("what_an_approval_is_bound_to_never_changes",)
     with connection.cursor() as cursor:
-        kept = _switch_off(cursor, table, guards)
-        for column, seconds in moments.items():
-            id = approval.pk.hex if connection.vendor == "sqlite" else approval.pk
-            moment = LATER[connection.vendor]
-            cursor.execute(
-                f"UPDATE {table} SET {column} = {moment} WHERE id = %s", [later_param(connection.vendor, seconds), id]
-            )
-        _switch_on(cursor, table, kept)
+        kept = _switch_off(cursor, table, names)
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            _switch_on(cursor, table, kept)
 
 
 def _switch_off(cursor: Any, table: str, names: tuple[str, ...]) -> list[tuple[str, str]]:

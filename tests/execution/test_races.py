@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from audit.models import Event
 from audit.verification import verify
-from execution import calls, pulse
+from execution import calls, losses, pulse
 from execution.claim import Claim
 from execution.errors import ErrorCode, Failure
 from execution.models import Attempt, Call, State
@@ -25,10 +21,9 @@ from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
 from tests.execution.conftest import Call as MakeCall
+from tests.execution.racing import ROUNDS, race
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-ROUNDS = 50
 
 
 @pytest.fixture
@@ -51,34 +46,6 @@ def queued(call: MakeCall, unsent: list[Any], tmp_path: Path) -> list[Call]:
 def claimed(queued: list[Call], tool: ToolSpec) -> list[Claim]:
     found = [calls.claim(row, tool, "tester") for row in queued]
     return [claim for claim in found if claim is not None]
-
-
-def race(*runners: Callable[[int], Any], rounds: int = ROUNDS) -> list[list[Any]]:
-    """Each runner in a thread of its own, all of them starting each round together; their results, round by round."""
-    start = threading.Barrier(len(runners), timeout=60)
-    results: list[list[Any]] = [[None] * len(runners) for _ in range(rounds)]
-    failures: list[BaseException] = []
-
-    def run(place: int) -> None:
-        try:
-            for number in range(rounds):
-                start.wait()
-                time.sleep(number % 5 * place * 0.0002)  # neither is always the first
-                results[number][place] = runners[place](number)
-        except BaseException as error:
-            failures.append(error)
-            start.abort()
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(runners))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    if failures:
-        raise failures[0]
-    return results
 
 
 def events(id: Any) -> list[str]:
@@ -130,7 +97,7 @@ def test_a_result_and_the_sweeper_agree(claimed: list[Claim]) -> None:
     rows = [Call.objects.get(pk=claim.id) for claim in claimed]
     results = race(
         lambda number: calls.succeed(claimed[number], RunResult(value="done")),
-        lambda number: calls.requeue_lost(rows[number]),
+        lambda number: losses.requeue(rows[number]),
     )
     for claim, (_, was_lost) in zip(claimed, results, strict=True):
         row = Call.objects.get(pk=claim.id)
@@ -146,7 +113,7 @@ def test_a_result_and_the_sweeper_agree(claimed: list[Claim]) -> None:
 def test_a_heartbeat_and_a_takeover_agree(claimed: list[Claim]) -> None:
     expire(claimed)
     rows = [Call.objects.get(pk=claim.id) for claim in claimed]
-    results = race(lambda number: pulse._beat(claimed[number]), lambda number: calls.requeue_lost(rows[number]))
+    results = race(lambda number: pulse._beat(claimed[number]), lambda number: losses.requeue(rows[number]))
     for claim, (_, was_lost) in zip(claimed, results, strict=True):
         row = Call.objects.get(pk=claim.id)
         assert was_lost == (row.state == State.QUEUED) == (row.lease_until is None)
