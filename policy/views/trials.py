@@ -7,6 +7,7 @@ from django import forms
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
@@ -265,6 +266,7 @@ def _story(row: Replay) -> dict[str, Any]:
     return {
         "replay": row,
         "is_moving": row.state in (Replay.State.WAITING, Replay.State.RUNNING),
+        "is_lost": row.lease_until is not None and row.lease_until < timezone.now(),
         "percent": 100 * row.evaluated // row.total if row.total else 0,
         "undecidable": _dated(result.get("undecidable", [])),
         "summary": summary,

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -379,6 +380,14 @@ def test_the_sidebar_leads_those_who_may_to_the_policy(here: Stage) -> None:
         assert (f'href="{at("policy")}"' in page(here.browser(role), reverse("admin:index"))) is is_there, role
 
 
+def test_who_may_write_policy_but_not_open_the_admin_finds_their_way(here: Stage) -> None:
+    User.objects.filter(username="editor").update(is_staff=False)
+    text = page(here.browser("editor"), at("policy"))
+    assert "There is no policy yet" in text
+    assert f'action="{at("logout")}"' in text
+    assert reverse("admin:auth_user_changelist") not in text
+
+
 # Trying
 
 
@@ -437,6 +446,8 @@ def test_a_replay_is_asked_for_followed_and_read(here: Stage, editor: Client, un
     Replay.objects.filter(pk=asked.pk).update(state="running", evaluated=30, total=50, lease_until="2100-01-01T00:00Z")
     running = page(editor, at("policy-replay-story", asked.pk))
     assert 'max="50" value="30"' in running
+    Replay.objects.filter(pk=asked.pk).update(lease_until="2020-01-01T00:00Z")
+    assert "The worker was lost at 30 of 50 calls" in page(editor, at("policy-replay-story", asked.pk))
     Replay.objects.filter(pk=asked.pk).update(state="waiting", lease_until=None)
     replays.work_off(asked.pk)
     done = page(editor, at("policy-replay-story", asked.pk))
