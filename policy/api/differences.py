@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from policy.api.people import IsPerson
-from policy.api.policy_serializers import EFFECTS, DifferenceSerializer
 from policy.api.revisions import ReadsOrWritesPolicy
+from policy.api.trial_serializers import EFFECTS, DifferenceSerializer
 from policy.models import Difference, Revision
 from registry.api.serializers import Failure
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from policy import readers
-from policy.api.policy_serializers import AnswerSerializer, EvaluateBody
+from policy.api.trial_serializers import AnswerSerializer, EvaluateBody
 from policy.caller import Caller
 from policy.decision import Decision
 from policy.evaluation import explained

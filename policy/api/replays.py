@@ -15,7 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from policy import readers, replays
 from policy.api.people import IsPerson
-from policy.api.policy_serializers import ReplayBody, ReplayResultSerializer, ReplaySerializer
+from policy.api.trial_serializers import ReplayBody, ReplayResultSerializer, ReplaySerializer
 from policy.models import Replay, Revision
 from registry.actors import who
 from registry.api.errors import Conflict, Refused
