@@ -1,4 +1,4 @@
-"""The worker's entry point: queues and timetable."""
+"""The worker's entry point; its timetable is CELERY_BEAT_SCHEDULE."""
 
 import gc
 import os
@@ -6,20 +6,12 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import setup_logging, task_prerun, worker_init
-from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
 app = Celery("placet")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["execution", "policy"])
-_ROUND = {"schedule": settings.PLACET_SWEEP, "options": {"expires": settings.PLACET_SWEEP}}
-app.conf.beat_schedule = {
-    "sweep": {"task": "execution.sweep", **_ROUND},
-    "seal": {"task": "execution.seal", **_ROUND},
-    "notices": {"task": "policy.deliver_notices", **_ROUND},
-    "replays": {"task": "policy.sweep_replays", "schedule": 15.0, "options": {"expires": 15.0}},
-}
 # Celery closes the database after each task; connecting anew costs more than most tasks (see _drop_broken_connections).
 app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
 

@@ -13,9 +13,8 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
-from django.db.models.functions import Now
 
-from audit import rows, trail
+from audit import trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.rows import Rows
@@ -41,7 +40,7 @@ _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 _NOT_RUN = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
-_ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
+ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
 
 
 def read(id: UUID) -> Call | None:
@@ -237,40 +236,6 @@ def _ask_to_stop(call: Call, actor: str) -> bool:
     return True
 
 
-def requeue_lost(call: Call) -> bool:
-    """The worker vanished and the tool may run again: back into the queue, for the next fence."""
-    return _lose(
-        call,
-        {"state": State.QUEUED, "lease_until": None, "not_before": Now(), "resend_at": Later(settings.PLACET_SWEEP)},
-        Entry(event="call.requeued", actor="system", outcome="failed", detail={"attempt": call.fence, "lost": True}),
-    )
-
-
-def give_up_lost(call: Call, failure: Failure, *, state: State) -> bool:
-    """The worker vanished and the tool must not run again: unknown, or failed if it killed too many workers."""
-    detail = {"attempt": call.fence, "lost": True, "code": failure.code.wire, "message": failure.message}
-    return _lose(
-        call,
-        _ENDED | {"state": state, "error": orjson.dumps(failure.as_json()).decode()},
-        Entry(event=f"call.{state.value}", actor="system", outcome="failed", detail=detail),
-    )
-
-
-def settle(call: Call, *, actor: str, succeeded: bool, reason: str) -> bool:
-    """A person says what became of a call whose outcome is unknown."""
-    state = State.SUCCEEDED if succeeded else State.FAILED
-    failure = Failure(code=ErrorCode.EXECUTION_FAILED, message="The call failed, as a person established")
-    error = "" if succeeded else orjson.dumps(failure.as_json()).decode()
-    with transaction.atomic():
-        changes = {"state": state, "error": error, "finished_at": Now()}
-        if not Call.objects.filter(pk=call.pk, state=State.UNKNOWN).update(**changes):
-            return False
-        chain = trail.chain_of("call", str(call.pk), is_locked=True)
-        detail = {"state": state.value, "reason": reason}
-        trail.append(chain, Entry(event="call.settled", actor=actor, detail=detail), trace_id=call.trace_id)
-    return True
-
-
 def _finish(
     claim: Claim,
     changes: dict[str, Any],
@@ -282,8 +247,8 @@ def _finish(
 ) -> bool:
     """Move a running call on, if this claim's fence still holds; a late write is recorded and changes nothing."""
     if changes["state"] != State.QUEUED:
-        changes = _ENDED | changes
-    attempt = Rows(Attempt, _ATTEMPT, [_attempt(claim, status, failure, delay)])
+        changes = ENDED | changes
+    attempt = Rows(Attempt, ATTEMPT, [_attempt(claim, status, failure, delay)])
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
@@ -334,7 +299,7 @@ def _attempt(claim: Claim, status: str, failure: Failure | None, delay: float | 
     )
 
 
-_ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
+ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
 
 
 def _was_written_before(claim: Claim, status: str) -> bool:
@@ -351,19 +316,6 @@ def _was_written_before(claim: Claim, status: str) -> bool:
     return False
 
 
-def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
-    with transaction.atomic():
-        lost = Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Now())
-        if not lost.update(**changes):
-            return False
-        row = (call.pk, call.fence, "", call.started_at, datetime.now(UTC), "lost", "", "", None)
-        rows.insert(Attempt, _ATTEMPT, [row])
-        chain = trail.chain_of("call", str(call.pk), is_locked=True)
-        trail.append(chain, entry, trace_id=call.trace_id)
-        bell.ring(str(call.pk))
-    return True
-
-
 def _end_queued(
     call: Call,
     state: State,
@@ -375,7 +327,7 @@ def _end_queued(
 ) -> bool:
     with transaction.atomic():
         queued = Call.objects.filter(pk=call.pk, state__in=states)
-        if not queued.update(**_ENDED, state=state, error=orjson.dumps(failure.as_json()).decode()):
+        if not queued.update(**ENDED, state=state, error=orjson.dumps(failure.as_json()).decode()):
             return False
         chain = trail.chain_of("call", str(call.pk), is_locked=True)
         entry = Entry(event=event, actor=actor, outcome="refused", detail=detail)

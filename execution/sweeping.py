@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from execution import calls, dispatch
+from execution import calls, dispatch, losses
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
 from execution.retries import REPEATABLE
@@ -33,11 +33,11 @@ def _recover_lost() -> None:
     for call in lost:
         idempotency = call.tool.idempotency if call.tool is not None else "non_idempotent"
         if idempotency not in REPEATABLE:
-            if calls.give_up_lost(call, _unknown(), state=State.UNKNOWN):
+            if losses.give_up(call, _unknown(), state=State.UNKNOWN):
                 logger.error("call %s of %s: its worker was lost; a person must say", call.pk, call.tool_ref)
         elif call.fence >= MAX_LOST:
-            calls.give_up_lost(call, _poisoned(), state=State.FAILED)
-        elif calls.requeue_lost(call):
+            losses.give_up(call, _poisoned(), state=State.FAILED)
+        elif losses.requeue(call):
             logger.warning("call %s of %s: its worker was lost, it is queued again", call.pk, call.tool_ref)
             dispatch.send(call.pk)
 

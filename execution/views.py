@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from execution import access, breakglass, calls
+from execution import access, breakglass, calls, losses
 from execution.forms import BreakGlassForm, SettleForm
 from execution.models import Call, State
 from execution.timeline import timeline_of
@@ -70,7 +70,7 @@ def settle(request: HttpRequest, id: UUID) -> HttpResponse:
         messages.error(
             request, " ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
         )
-    elif calls.settle(
+    elif losses.settle(
         call,
         actor=_actor(request),
         succeeded=form.cleaned_data["outcome"] == "succeeded",

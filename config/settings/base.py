@@ -207,6 +207,13 @@ LOGGING = {
 PLACET_INLINE = env.flag("PLACET_INLINE", True)
 PLACET_LEASE = env.number("PLACET_LEASE", 15, at_least=1)
 PLACET_SWEEP = env.number("PLACET_SWEEP", 5, at_least=0.2)
+_ROUND = {"schedule": PLACET_SWEEP, "options": {"expires": PLACET_SWEEP}}
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "execution.sweep", **_ROUND},
+    "seal": {"task": "execution.seal", **_ROUND},
+    "notices": {"task": "policy.deliver_notices", **_ROUND},
+    "replays": {"task": "policy.sweep_replays", "schedule": 15.0, "options": {"expires": 15.0}},
+}
 PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
 PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")

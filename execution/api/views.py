@@ -11,7 +11,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from execution import access, breakglass, calls, dispatch
+from execution import access, breakglass, calls, dispatch, losses
 from execution.api import preferences
 from execution.api.filters import CallFilter
 from execution.api.serializers import BreakGlassSerializer, CallSerializer, NewCallSerializer, SettlementSerializer
@@ -121,7 +121,7 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
         form.is_valid(raise_exception=True)
         found = form.validated_data
         actor = _actor(request, self._caller)
-        if not calls.settle(call, actor=actor, succeeded=found["outcome"] == "succeeded", reason=found["reason"]):
+        if not losses.settle(call, actor=actor, succeeded=found["outcome"] == "succeeded", reason=found["reason"]):
             raise Conflict(f"Only a call of unknown outcome can be settled; this one is {call.state}")
         return Response(self.get_serializer(self.get_object()).data)
 

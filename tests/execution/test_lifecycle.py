@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from audit.models import Event
 from audit.verification import verify
-from execution import calls
+from execution import calls, losses
 from execution.claim import Claim
 from execution.errors import ErrorCode, Failure
 from execution.models import Attempt, Call, State
@@ -192,8 +192,8 @@ class Lifecycle(RuleBasedStateMachine):
     def settle(self) -> None:
         row = Call.objects.filter(state=State.UNKNOWN).earliest("id")
         self.ended.pop(row.pk, None)
-        assert calls.settle(row, actor="user:author", succeeded=True, reason="Seen in the ledger")
-        assert not calls.settle(row, actor="user:author", succeeded=True, reason="Twice")
+        assert losses.settle(row, actor="user:author", succeeded=True, reason="Seen in the ledger")
+        assert not losses.settle(row, actor="user:author", succeeded=True, reason="Twice")
 
     def _any(self, state: State) -> bool:
         return Call.objects.filter(state=state).exists()

@@ -8,7 +8,7 @@ import pytest
 from django.db import DatabaseError, transaction
 
 from audit.models import Event
-from execution import calls
+from execution import calls, losses
 from execution.errors import ErrorCode
 from execution.models import Attempt, Call, Demotion, State
 from execution.pipeline.perform import perform
@@ -193,8 +193,8 @@ def test_a_lost_worker_of_any_other_tool_means_unknown_until_a_person_says(
     assert (row.state, row.sealed) == (State.UNKNOWN, None)
     perform(claim.id)
     assert lines(tmp_path / "ledger") == 0
-    assert calls.settle(row, actor="user:author", succeeded=True, reason="Seen in the ledger")
-    assert not calls.settle(row, actor="user:author", succeeded=False, reason="Changed my mind")
+    assert losses.settle(row, actor="user:author", succeeded=True, reason="Seen in the ledger")
+    assert not losses.settle(row, actor="user:author", succeeded=False, reason="Changed my mind")
     assert Call.objects.get(pk=claim.id).state == State.SUCCEEDED
 
 

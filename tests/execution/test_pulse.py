@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection
 
-from execution import bell, calls, pulse
+from execution import bell, calls, losses, pulse
 from execution.claim import Claim
 from execution.models import Call
 from registry.clock import Later
@@ -111,7 +111,7 @@ def test_a_beat_that_fails_is_not_the_last(beats: list[Any], claim: Claim, error
 
 def test_who_was_taken_over_is_told_to_stop(beats: list[Any], claim: Claim) -> None:
     expire(claim)
-    assert calls.requeue_lost(Call.objects.get(pk=claim.id))
+    assert losses.requeue(Call.objects.get(pk=claim.id))
     assert calls.claim(Call.objects.get(pk=claim.id), claim.tool, "tester")
     expire(claim)
     with pulse.kept(claim):

@@ -12,7 +12,7 @@ from guardian.shortcuts import assign_perm
 
 from audit.models import Event
 from audit.sealing import seal_new_events
-from execution import calls
+from execution import calls, losses
 from execution.claim import Claim
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
@@ -70,7 +70,7 @@ def unknown(call: MakeCall) -> Call:
     claim_of(queued)
     Call.objects.filter(pk=queued.pk).update(lease_until="2000-01-01T00:00Z")
     lost = Failure(code=ErrorCode.OUTCOME_UNKNOWN, message="The worker was lost")
-    assert calls.give_up_lost(Call.objects.get(pk=queued.pk), lost, state=State.UNKNOWN)
+    assert losses.give_up(Call.objects.get(pk=queued.pk), lost, state=State.UNKNOWN)
     return Call.objects.get(pk=queued.pk)
 
 
