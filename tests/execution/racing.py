@@ -15,7 +15,7 @@ ROUNDS = 50
 
 
 def race(
-    *runners: Callable[[int], Any], rounds: int = ROUNDS, before: Callable[[int], object] | None = None
+    *runners: Callable[[int], Any], rounds: int = ROUNDS, before: Callable[[int], None] | None = None
 ) -> list[list[Any]]:
     """Each runner in a thread of its own, all of them starting each round together; their results, round by round.
 
@@ -89,8 +89,8 @@ def assert_consistent(ids: Iterable[UUID]) -> dict[UUID, tuple[str, str]]:
         assert call.state in TOGETHER[approval.state], states[call.pk]
         assert (call.fence > 0) == (approval.state == "consumed")
         assert attempts[call.pk] <= call.fence
-        for kind, id in (("call", call.pk), ("approval", approval.pk)):
-            found = chains[kind, str(id)]
+        for subject in (("call", str(call.pk)), ("approval", str(approval.pk))):
+            found = chains[subject]
             assert [seq for seq, _ in found] == list(range(1, len(found) + 1)), found
         asked = [event for _, event in chains["approval", str(approval.pk)]]
         assert asked[-1] in LAST.get(approval.state, {f"approval.{approval.state}"}), (approval.state, asked)
