@@ -109,7 +109,8 @@ def test_a_row_that_is_refused_does_not_spoil_the_transaction_around_it(
     revisions.set_shadow(draft(SMALL), by=None)
 
     def refused(**_: Any) -> None:
-        Difference(call=uuid4(), agent_id=None, shadow_revision=1, live_revision=1).save()
+        row = Difference(call=uuid4(), shadow_revision=1, live_revision=1)
+        row.save()  # it names no agent
 
     monkeypatch.setattr(Difference.objects, "create", refused)
     call(here, amount=5.0)
