@@ -1,6 +1,7 @@
 """Questions to people as the door leaves them: rows of their own, bound to calls that never were."""
 
 import hashlib
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -86,3 +87,19 @@ def question(
         "decide_by": timezone.now() + timedelta(minutes=minutes),
     }
     return Approval.objects.create(id=id, **{**given, **fields})
+
+
+def page(user: User, path: str = "/approvals/", **query: Any) -> str:
+    answer = browser(user).get(path, query)
+    assert answer.status_code == 200, answer
+    return answer.content.decode()
+
+
+def cards(text: str) -> list[str]:
+    """The cards of a page, as text without markup and with single spaces."""
+    found = re.findall(r"<article.*?</article>", text, re.S)
+    return [" ".join(re.sub(r"<[^>]+>", " ", each).split()) for each in found]
+
+
+def state(approval: Approval) -> str:
+    return str(Approval.objects.get(pk=approval.pk).state)

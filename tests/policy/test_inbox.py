@@ -1,9 +1,7 @@
-"""The inbox: one card shows all that a decision needs, several are decided at once, and nobody overwrites anybody."""
+"""The inbox: one card shows all that a decision needs, and it renews itself while one looks."""
 
 import re
-from html.parser import HTMLParser
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,24 +10,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from policy import approvals
-from policy.models import Approval, Vote
-from policy.views.exactly import exact
-from policy.views.narrowing import narrow
 from registry.models import ToolkitVersion
 from tests.factories.registry import numbers
-from tests.policy.asking import REFUND, approver, asker, browser, payments, question
+from tests.policy.asking import approver, asker, browser, cards, page, payments, question, state
 
 pytestmark = pytest.mark.django_db
-
-JSON = {"Accept": "application/json"}
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "javascript:alert(1)",
-    '"><svg onload=alert(1)>',
-    "[link](javascript:alert(1))",
-    "{{ settings.SECRET_KEY }}",
-)
 
 
 @pytest.fixture
@@ -45,46 +30,6 @@ def ana(version: ToolkitVersion) -> User:
 @pytest.fixture
 def ben(version: ToolkitVersion) -> User:
     return approver("ben", version)
-
-
-class Markup(HTMLParser):
-    """Whatever in a page could run or style: none of it comes from us, all of it would come from outside."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.running: list[str] = []
-        self._is_ours = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self._is_ours = self._is_ours or given.get("id") == "content-main"
-        if (tag == "script" and not given.get("src")) or tag in ("svg", "img", "iframe", "object", "b"):
-            self.running.append(tag)
-        for name, value in attrs:
-            is_script = (value or "").strip().lower().startswith("javascript:") and name in ("href", "src", "action")
-            if name.startswith("on") or is_script or (self._is_ours and name == "style"):
-                self.running.append(f"{tag} {name}")
-
-
-def page(user: User, path: str = "/approvals/", **query: Any) -> str:
-    answer = browser(user).get(path, query)
-    assert answer.status_code == 200, answer
-    return answer.content.decode()
-
-
-def cards(text: str) -> list[str]:
-    """The cards of a page, as text without markup and with single spaces."""
-    found = re.findall(r"<article.*?</article>", text, re.S)
-    return [" ".join(re.sub(r"<[^>]+>", " ", each).split()) for each in found]
-
-
-def decide(user: User, *asked: Approval | Any, **said: Any) -> Any:
-    ids = [str(each.pk if isinstance(each, Approval) else each) for each in asked]
-    return browser(user).post("/approvals/decide/", {"id": ids, **said}, headers=JSON)
-
-
-def state(approval: Approval) -> str:
-    return str(Approval.objects.get(pk=approval.pk).state)
 
 
 def test_a_card_shows_all_that_a_decision_needs(version: ToolkitVersion, ana: User) -> None:
@@ -149,145 +94,6 @@ def test_a_search_narrows_by_tool_agent_rule_and_user(version: ToolkitVersion, a
     question(version, {"amount": 2.0}, agent=asker("other-bot"), rule="odd rule")
     for words, amount in (("mara", "1"), ("OTHER", "2"), ("odd refund", "2"), ("refund@1.0 mara", "1")):
         assert re.findall(r"&quot;amount&quot;: (\d)", page(ana, q=words)) == [amount], words
-
-
-def test_identical_calls_share_a_card_and_are_decided_together(version: ToolkitVersion, ana: User) -> None:
-    same = [question(version, {"amount": 5.0}) for _ in range(3)]
-    other = question(version, {"amount": 5}, minutes=90)
-    for_another = question(version, {"amount": 5.0}, user_id="mara", minutes=95)
-    first, *others = cards(page(ana))
-    assert "× 3" in first
-    assert "Approve all 3" in first
-    assert len(others) == 2
-    told = decide(ana, *same, answer="approve").json()["results"]
-    assert [result["ok"] for result in told] == [True] * 3
-    assert [state(each) for each in (*same, other, for_another)] == ["approved"] * 3 + ["pending"] * 2
-
-
-def test_several_are_decided_each_by_itself_and_each_is_reported(version: ToolkitVersion, ana: User, ben: User) -> None:
-    free, taken, own = question(version), question(version), question(version, agent=asker("own-bot", owner=ana))
-    late, unknown = question(version, minutes=-1), uuid4()
-    approvals.decide(taken.pk, by=ben, answer="deny", reason="no ticket")
-    answer = decide(ana, free, taken, own, late, unknown, "not an id", answer="approve")
-    told = [(result["ok"], result.get("status"), result.get("code")) for result in answer.json()["results"]]
-    assert told == [
-        (True, None, None),
-        (False, 409, "already_decided"),
-        (False, 403, "self_approval"),
-        (False, 410, "expired"),
-        (False, 404, "not_found"),
-    ]
-    assert "denied by ben" in answer.json()["results"][1]["message"]
-    assert [state(each) for each in (free, taken, own)] == ["approved", "denied", "pending"]
-
-
-def test_an_approval_of_others_is_reported_like_one_that_does_not_exist(version: ToolkitVersion) -> None:
-    stranger = approver("stranger", version, "view", "call")
-    asked, unknown = question(version), uuid4()
-    told = decide(stranger, asked, unknown, answer="approve").json()["results"]
-    assert {key: value for key, value in told[0].items() if key != "id"} == {
-        key: value for key, value in told[1].items() if key != "id"
-    }
-    assert cards(page(stranger)) == []
-    for path in ("/approvals/{}/", "/approvals/{}/card/"):
-        answers = [browser(stranger).get(path.format(id), headers=JSON) for id in (asked.pk, unknown)]
-        assert [answer.status_code for answer in answers] == [404, 404]
-        assert answers[0].content == answers[1].content
-    assert state(asked) == "pending"
-
-
-def test_a_denial_without_a_reason_is_refused(version: ToolkitVersion, ana: User) -> None:
-    asked = question(version)
-    (result,) = decide(ana, asked, answer="deny", reason=" ").json()["results"]
-    assert (result["ok"], result["code"]) == (False, "reason_missing")
-    assert decide(ana, asked, answer="perhaps").status_code == 422
-    assert decide(ana, answer="approve").status_code == 422
-    assert decide(ana, asked, answer="deny", reason="x" * 2_001).status_code == 422
-    assert state(asked) == "pending"
-    assert decide(ana, asked, answer="deny", reason="no ticket").json()["results"][0]["ok"]
-    assert state(asked) == "denied"
-
-
-def test_a_get_never_decides_and_a_foreign_page_neither(version: ToolkitVersion, ana: User) -> None:
-    asked = question(version)
-    client = browser(ana)
-    for path in ("/approvals/decide/", "/approvals/grant/", f"/approvals/{asked.pk}/revoke/"):
-        assert client.get(path, {"id": str(asked.pk), "answer": "approve"}).status_code == 405
-    client.get(f"/approvals/{asked.pk}/", {"answer": "approve"})
-    guarded = Client(enforce_csrf_checks=True)
-    guarded.force_login(ana)
-    said = {"id": str(asked.pk), "answer": "approve"}
-    assert guarded.post("/approvals/decide/", said).status_code == 403
-    assert guarded.post("/approvals/decide/", said, headers={"Origin": "https://evil.example"}).status_code == 403
-    assert state(asked) == "pending"
-
-
-def test_a_form_without_the_script_leads_back_to_a_page_that_tells(version: ToolkitVersion, ana: User) -> None:
-    asked = question(version)
-    answer = browser(ana).post("/approvals/decide/", {"id": str(asked.pk), "answer": "approve"}, follow=True)
-    assert answer.redirect_chain == [(f"/approvals/{asked.pk}/", 302)]
-    assert "Payments.Refund@1.0.0 is approved and runs." in answer.content.decode()
-
-
-def test_nothing_is_framed_and_nothing_in_a_card_can_run(version: ToolkitVersion, ana: User, ben: User) -> None:
-    for place, payload in enumerate(HOSTILE):
-        asked = question(
-            version, {"amount": float(place), "note": payload, payload: payload}, user_id=payload, reason=payload
-        )
-        Vote.objects.create(approval=asked, person=ben, answer="approve", reason=payload)
-    named = question(version, {"amount": 9.0}, rule="<b onclick=x>rule</b>", quorum=2)
-    client = browser(ana)
-    for path in ("/approvals/", f"/approvals/{named.pk}/", f"/approvals/{asked.pk}/", "/approvals/history/?who=all"):
-        answer = client.get(path)
-        assert answer["X-Frame-Options"] == "DENY"
-        assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
-        assert "'unsafe-inline'" not in answer["Content-Security-Policy"].partition("script-src")[2].partition(";")[0]
-        found = Markup()
-        found.feed(answer.content.decode())
-        assert found.running == []
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in client.get("/approvals/").content.decode()
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("pay \u202ecod.exe", "⟦U+202E⟧"),
-        ("zero\u200bwidth", "⟦U+200B⟧"),
-        ("no\u00a0break", "⟦U+00A0⟧"),
-        ("wide\u3000space", "⟦U+3000⟧"),
-        ("tag\U000e0041", "⟦U+E0041⟧"),
-        ("filler\u3164", "⟦U+3164⟧"),
-        ("selector\ufe0f", "⟦U+FE0F⟧"),
-        ("del\x7f", "⟦U+007F⟧"),
-        ("line\u2028", "⟦U+2028⟧"),
-        ("lone\ud800", "⟦U+D800⟧"),
-        ("private\ue000", "⟦U+E000⟧"),
-    ],
-)
-def test_what_cannot_be_seen_is_written_out(text: str, named: str) -> None:
-    shown = exact({"note": text}, 1_000)
-    assert f"<mark>{named}</mark>" in shown.html
-    assert shown.hidden == 1
-    shown.html.encode()
-
-
-def test_what_can_be_seen_stays_and_look_alikes_are_named() -> None:
-    shown = exact({"b": "Zürich, naïve, 東京, παράδειγμα", "a": "bell\x07", "c": "\u0440\u0430ypal ⟦U+202E⟧"}, 1_000)
-    assert shown.hidden == 0
-    assert "<mark>" not in shown.html
-    assert "Zürich, naïve, 東京, παράδειγμα" in shown.html
-    assert "\\u0007" in shown.html
-    assert shown.html.index("&quot;a&quot;") < shown.html.index("&quot;b&quot;")
-    assert shown.mixed == ("\u0440\u0430ypal",)
-
-
-def test_long_arguments_are_cut_on_a_card_and_whole_on_their_own_page(version: ToolkitVersion, ana: User) -> None:
-    asked = question(version, {"amount": 1.0, "note": "x" * 20_000 + "END"})
-    assert "Only a part is shown" in page(ana)
-    assert "END" not in page(ana)
-    alone = page(ana, f"/approvals/{asked.pk}/")
-    assert "END" in alone
-    assert "Only a part is shown" not in alone
 
 
 def test_progress_towards_a_quorum_names_who_agreed(version: ToolkitVersion, ana: User, ben: User) -> None:
@@ -383,8 +189,8 @@ def test_an_approval_has_a_page_before_and_after(version: ToolkitVersion, ana: U
     assert "Take the approval back" in after
     auditor = approver("auditor", version, "audit")
     assert "Take the approval back" not in page(auditor, f"/approvals/{asked.pk}/")
-    answer = browser(ana).post(f"/approvals/{asked.pk}/revoke/", {"reason": "wrong customer"}, headers=JSON)
-    assert answer.json()["results"][0]["ok"]
+    answer = browser(ana).post(f"/approvals/{asked.pk}/revoke/", {"reason": "wrong customer"}, follow=True)
+    assert "was taken back and will not run." in answer.content.decode()
     assert state(asked) == "revoked"
 
 
@@ -442,15 +248,3 @@ def test_the_sidebar_tells_how_many_wait_for_me(version: ToolkitVersion) -> None
     text = browser(staff).get("/admin/").content.decode()
     link = text.partition('href="/approvals/"')[2].partition("</a>")[0]
     assert re.sub(r"<[^>]+>", " ", link.partition(">")[2]).split() == ["inbox", "Approvals", "2"]
-
-
-def test_a_grant_starts_from_these_very_arguments() -> None:
-    schema = REFUND["input"]
-    assert isinstance(schema, dict)
-    assert narrow({"amount": 2.5}, schema) == "input.amount == 2.5"
-    assert narrow({"amount": 2, "note": 'a "b"'}, schema) == (
-        'input.amount == 2 && has(input.note) && input.note == "a \\"b\\""'
-    )
-    assert narrow({"odd": 1}, schema) == ""
-    assert narrow(None, schema) == ""
-    assert "a\u202e" not in narrow({"amount": 1.0, "note": "a\u202e"}, schema)
