@@ -57,8 +57,8 @@ def test_nothing_or_another_scheme_is_refused_with_what_to_send(made: NewAgent, 
         lambda key: key + "x",
         lambda key: key.swapcase(),
         lambda key: key.replace("plc_", "abc_"),
-        lambda key: key.rpartition("_")[2],
-        lambda key: "plc__" + key.rpartition("_")[2],
+        lambda key: key.split("_", 2)[2],
+        lambda key: "plc__" + key.split("_", 2)[2],
         lambda key: f"{key}' OR '1'='1",
         lambda key: "plc_' OR 1=1 --_x",
         lambda key: "plc_%_x",
@@ -74,7 +74,7 @@ def test_nothing_or_another_scheme_is_refused_with_what_to_send(made: NewAgent, 
 def test_a_wrong_key_is_refused_without_an_error_of_the_database(made: NewAgent, change: Callable[[str], str]) -> None:
     with pytest.raises(NotAuthenticated) as refusal:
         authenticate(bearer(change(made.key)))
-    assert made.key.rpartition("_")[2] not in str(refusal.value)
+    assert made.key.split("_", 2)[2] not in str(refusal.value)
 
 
 def test_a_right_prefix_and_a_wrong_prefix_are_refused_in_the_same_words(made: NewAgent) -> None:
