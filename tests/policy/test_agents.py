@@ -38,7 +38,7 @@ def test_the_secrets_of_a_new_agent_are_not_in_its_repr(made: NewAgent) -> None:
 
 def test_the_secrets_of_a_new_agent_are_not_on_the_trail(made: NewAgent) -> None:
     told = str(list(Event.objects.values_list("detail", flat=True)))
-    assert made.key.rpartition("_")[2] not in told
+    assert made.key.split("_", 2)[2] not in told
     assert made.jwt_secret not in told
     assert events("demo") == ["agent.created", "agent.key_created"]
 
