@@ -286,9 +286,12 @@ def _record(approval: Approval, event: str, by: str, detail: dict[str, Any], out
 
 def _withdraw_if_changed(id: UUID) -> None:
     """An answer under another policy would be worth nothing at the claim: better to say so now."""
+    live = live_rules().number
+    if not Approval.objects.filter(pk=id, state=State.PENDING).exclude(revision=live).exists():
+        return
     with transaction.atomic():
         approval = _held(id)
-        if approval.state == State.PENDING and approval.revision != live_rules().number:
+        if approval.state == State.PENDING and approval.revision != live:
             _end(approval, State.WITHDRAWN, "system", {"reason": "the policy has changed since the call was made"})
 
 

@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -77,6 +78,7 @@ def approved(ids: list[UUID], by: User) -> list[UUID]:
     return ids
 
 
+@cache
 def of(id: UUID) -> UUID:
     """The approval of a call."""
     return Approval.objects.values_list("pk", flat=True).get(call=id)
