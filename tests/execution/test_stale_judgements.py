@@ -19,7 +19,7 @@ from policy.approvals import ApprovalError
 from policy.models import Approval, Grant
 from registry.models import Toolkit, ToolkitVersion
 from registry.publishing import withdraw
-from tests.execution.approving import approver, asked, call_state, events, lines
+from tests.execution.approving import approver, asked, call_state, events, lines, move_clock
 from tests.execution.conftest import Call as MakeCall
 
 pytestmark = pytest.mark.django_db
@@ -175,3 +175,35 @@ def test_who_comes_late_hears_of_who_decided_and_of_nobody_where_nobody_did(
     with pytest.raises(ApprovalError) as refused:
         approvals.decide(asked(cancelled).pk, by=ben, answer="approve")
     assert "ana" not in refused.value.message
+
+
+def test_the_clock_is_read_once_more_in_the_statement_that_moves_the_approval(
+    call: MakeCall, unsent: list[Any], ledger: Path, ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I16: the time may run out between a look at the clock and the move; the move itself does not believe the look."""
+    late, unused = call("Fire", ledger=str(ledger)), queued(call, "approved", ledger, ana)
+    move_clock(asked(late), decide_by=-0.5)
+    move_clock(asked(unused), run_by=-0.5)
+    monkeypatch.setattr(approvals, "_is_in_time", lambda approval, **clock: True)
+    for answer in ("approve", "deny"):
+        with pytest.raises(ApprovalError) as refused:
+            approvals.decide(asked(late).pk, by=ana, answer=answer, reason="because")
+        assert (refused.value.status, refused.value.code) == (410, "expired")
+    assert (asked(late).state, asked(late).votes.count()) == (Approval.State.PENDING, 0)
+    perform(unused.id)
+    assert (lines(ledger), asked(unused).state) == (0, Approval.State.APPROVED)
+    assert "approval.consumed" not in events("approval", asked(unused).pk)
+
+
+def test_a_denial_before_the_threshold_ends_the_question_for_all(
+    call: MakeCall, unsent: list[Any], ledger: Path, ana: User, lab: ToolkitVersion
+) -> None:
+    """I17: one yes and one no are a tie, and a tie is a no; the yes that would have been enough comes too late."""
+    ben, eva = approver("ben", lab.toolkit), approver("eva", lab.toolkit)
+    outcome = call("Detonate", ledger=str(ledger))
+    approvals.decide(asked(outcome).pk, by=ana, answer="approve")
+    approvals.decide(asked(outcome).pk, by=ben, answer="deny", reason="not today")
+    with pytest.raises(ApprovalError, match="denied by ben") as refused:
+        approvals.decide(asked(outcome).pk, by=eva, answer="approve")
+    assert (refused.value.status, refused.value.code) == (409, "already_decided")
+    assert (asked(outcome).state, call_state(outcome.id)) == (Approval.State.DENIED, State.DENIED)
