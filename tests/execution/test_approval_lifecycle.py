@@ -5,7 +5,8 @@ A small model beside the database says what each step must lead to.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
+    initialize,
     invariant,
     multiple,
     precondition,
@@ -50,7 +52,13 @@ from tests.execution.racing import assert_consistent
 
 pytestmark = pytest.mark.django_db
 
-MOST_CALLS = 4  # few, so that much happens to each
+MOST_CALLS = 5  # few, so that much happens to each
+MOST_TROUBLES = {"cancel": 2, "revoke": 1, "policy": 1, "time": 2, "right": 3, "glass": 1}  # or no call would ever run
+
+
+def trouble(kind: str) -> Callable[[Any], Any]:
+    """A rule that can happen only so often in one life."""
+    return precondition(lambda self: self.troubles[kind] < MOST_TROUBLES[kind])
 
 
 class Lifecycle(RuleBasedStateMachine):
@@ -65,6 +73,7 @@ class Lifecycle(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = Model()
+        self.troubles: Counter[str] = Counter()
         self._undo = transaction.atomic()
         self._undo.__enter__()
 
@@ -74,6 +83,10 @@ class Lifecycle(RuleBasedStateMachine):
         self._undo.__exit__(None, None, None)
 
     # What a caller does
+
+    @initialize(target=submitted)
+    def begin(self) -> Any:
+        return multiple(*[self.submit(tool) for tool in ("Fire", "Detonate", "FireAgain")])
 
     @precondition(lambda self: len(self.model.known) < MOST_CALLS and not self.model.is_withdrawn)
     @rule(target=submitted, tool=st.sampled_from(sorted(TOOLS)))
@@ -95,8 +108,10 @@ class Lifecycle(RuleBasedStateMachine):
             known = self.model.known[id]
             assert self._ask(known.tool, known.call_id) == outcome_of(Call.objects.get(pk=id))
 
+    @trouble("cancel")
     @rule(id=submitted)
     def cancel(self, id: Any) -> None:
+        self.troubles["cancel"] += 1
         before = Call.objects.get(pk=id)
         after = calls.cancel(before, actor="agent:tester")
         if before.state in (State.QUEUED, State.AWAITING_APPROVAL):
@@ -107,7 +122,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     # What people do
 
-    @rule(id=submitted, who=st.sampled_from(PEOPLE), answer=st.sampled_from(["approve", "approve", "deny"]))
+    @rule(id=submitted, who=st.sampled_from(PEOPLE), answer=st.sampled_from(["approve"] * 5 + ["deny"]))
     def decide(self, id: Any, who: str, answer: str) -> None:
         """I15, I16, I17: who may, in time, once each; the first to reach the threshold wins."""
         approval = self.model.approval(id)
@@ -138,20 +153,38 @@ class Lifecycle(RuleBasedStateMachine):
         grant = Grant.objects.filter(revoked_at=None).earliest("pk")
         grants.revoke(grant, by=grant.granted_by, reason="enough")
 
+    @rule(target=claims, id=submitted, meanwhile=st.sampled_from(["nothing", "nothing", "rights", "time"]))
+    def all_agree_and_a_worker_comes(self, id: Any, meanwhile: str) -> Any:
+        for who in PEOPLE:
+            self.decide(id, who, "approve")
+        lost = sorted(self.model.permitted) if meanwhile == "rights" else []
+        for who in lost:
+            self.lose_or_regain_the_right(who)
+        if meanwhile == "time":
+            self.time_passes(id, "run_by")
+        taken = self.take(id)
+        for who in lost:
+            self.lose_or_regain_the_right(who)
+        return taken
+
+    @trouble("revoke")
     @rule(id=submitted, who=st.sampled_from(PEOPLE))
     def revoke(self, id: Any, who: str) -> None:
         approval = self.model.approval(id)
         if approval is None:
             return
+        self.troubles["revoke"] += 1
         expected = "revoked" if approval.state == "approved" else "already_decided"
         told = said(lambda: approvals.revoke(approval.pk, by=self._user(who), reason="no").state)
         assert told == (expected if who in self.model.permitted else "not_an_approver")
 
+    @trouble("glass")
     @rule(id=submitted)
     def break_the_glass(self, id: Any) -> None:
         approval = self.model.approval(id)
         if approval is None or Call.objects.get(pk=id).state == State.DENIED:
             return
+        self.troubles["glass"] += 1
         told = said(lambda: breakglass.run(id, by=self._user("zoe"), reason="the site is down").state)
         if approval.state != "pending":
             assert told == "not_waiting"
@@ -161,16 +194,20 @@ class Lifecycle(RuleBasedStateMachine):
             assert told == State.QUEUED
             self.model.known[id].is_glass_broken = True
 
+    @trouble("right")
     @rule(who=st.sampled_from(PEOPLE))
     def lose_or_regain_the_right(self, who: str) -> None:
+        self.troubles["right"] += 1
         toolkit = Toolkit.objects.get(pk=self.lab.toolkit_id)
         change = remove_perm if who in self.model.permitted else assign_perm
         change("registry.approve_toolkit", self._user(who), toolkit)
         self.model.permitted ^= {who}
 
-    @precondition(lambda self: self.model.known)
+    @precondition(lambda self: Call.objects.filter(state__in=(State.QUEUED, State.RUNNING)).exists())
+    @trouble("policy")
     @rule()
     def activate_a_policy(self) -> None:
+        self.troubles["policy"] += 1
         revisions.activate(revisions.new_draft(by=None), by=None)
 
     @precondition(lambda self: len(self.model.known) == MOST_CALLS and not self.model.is_withdrawn)
@@ -181,8 +218,10 @@ class Lifecycle(RuleBasedStateMachine):
 
     # What time does
 
+    @trouble("time")
     @rule(id=submitted, clock=st.sampled_from(["decide_by", "run_by"]))
     def time_passes(self, id: Any, clock: str) -> None:
+        self.troubles["time"] += 1
         approval = self.model.approval(id)
         if approval is not None and approval.state == ("pending" if clock == "decide_by" else "approved"):
             move_clock(approval, **{clock: -1})
@@ -315,7 +354,7 @@ def test_a_call_that_people_decide_about_lives_by_the_rules(machine: type[Lifecy
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=20,
+            max_examples=25,
             stateful_step_count=30,
             derandomize=True,
             deadline=None,
