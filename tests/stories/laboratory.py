@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,12 @@ class Laboratory:
         try:
             content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
             given = {"OXP-API-Key": self.key, "Content-Type": "application/json"}
-            connection.request(method, path, content, given | dict(headers or {}))
+            connection.putrequest(method, path)
+            for name, value in (given | dict(headers or {}) | {"Content-Length": str(len(content or b""))}).items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            with suppress(BrokenPipeError):  # a body that is refused by its length is not read; the answer is there
+                connection.send(content or b"")
             response = connection.getresponse()
             told = response.read()
             return Reply(response.status, json.loads(told) if told else None, dict(response.getheaders()))
