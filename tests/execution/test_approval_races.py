@@ -6,7 +6,9 @@ Locks are taken in one order, the approval's row before the call's: PostgreSQL w
 from __future__ import annotations
 
 import random
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import cache
@@ -42,6 +44,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ROUNDS = 200
 MOVES = ("approve", "approve", "deny", "take", "take", "cancel", "revoke", "sweep", "glass", "grant")
+
+MOMENTS = (-0.005, 0.005, 0.010, 0.015, 0.020, 0.030, 0.050)  # seconds until a question's time is over
 
 Park = Callable[..., list[UUID]]
 
@@ -101,6 +105,22 @@ def grip(id: UUID) -> Claim | None:
 
 def cancel(id: UUID) -> str:
     return calls.cancel(Call.objects.get(pk=id), actor="agent:tester").state
+
+
+class Steps:
+    """How far one racer has come in a round: now and then the other one waits for it, so that each wins sometimes."""
+
+    def __init__(self) -> None:
+        self._reached: defaultdict[tuple[int, str], threading.Event] = defaultdict(threading.Event)
+
+    def reached(self, number: int, step: str) -> None:
+        self._reached[number, step].set()
+
+    def wait_for_some(self, number: int) -> None:
+        step = ("", "answered", "answered", "taken")[number % 4]
+        if step:
+            self._reached[number, step].wait(30)
+        time.sleep(number % 10 * 0.001)
 
 
 def test_of_two_who_approve_one_decides_and_of_four_workers_one_runs(park: Park, three: list[User]) -> None:
@@ -173,9 +193,11 @@ def test_nobody_approves_after_the_moment_however_close(park: Park, three: list[
 
     with without_guards("policy_approval", "what_an_approval_is_bound_to_never_changes"):
         results = race(
-            answer, expire, rounds=ROUNDS, before=lambda n: set_clock(rows[ids[n]], decide_by=0.010 + n % 3 * 0.004)
+            answer, expire, rounds=ROUNDS, before=lambda n: set_clock(rows[ids[n]], decide_by=MOMENTS[n % len(MOMENTS)])
         )
-    time.sleep(0.05)
+    with without_guards("policy_approval", "what_an_approval_is_bound_to_never_changes"):
+        for row in Approval.objects.filter(state=Approval.State.PENDING):
+            set_clock(row, decide_by=-1)
     approvals.expire_due()
     states = assert_consistent(ids)
     for id, (code, _) in zip(ids, results, strict=True):
@@ -187,7 +209,7 @@ def test_no_call_runs_once_its_version_is_withdrawn(
     park: Park, three: list[User], lab: ToolkitVersion, people: dict[str, User]
 ) -> None:
     """I19: what was taken was taken before the withdrawal was there; everything else never runs."""
-    ids = park()
+    ids, steps = park(), Steps()
 
     def publish_again(number: int) -> None:
         again = {"state": "published", "withdrawn_at": None, "withdrawal_reason": ""}
@@ -195,10 +217,13 @@ def test_no_call_runs_once_its_version_is_withdrawn(
 
     def answer_and_take(number: int) -> tuple[float, Claim | None]:
         decide(ids[number], three[0], "approve")
-        return time.monotonic(), grip(ids[number])
+        steps.reached(number, "answered")
+        began, claim = time.monotonic(), grip(ids[number])
+        steps.reached(number, "taken")
+        return began, claim
 
     def end(number: int) -> float:
-        time.sleep(number % 10 * 0.002)
+        steps.wait_for_some(number)
         withdraw(lab, by=people["author"], reason="broken")
         return time.monotonic()
 
@@ -218,16 +243,20 @@ def test_no_call_runs_on_an_answer_under_a_policy_that_is_gone(park: Park, three
     live, other = revisions.new_draft(by=None), revisions.new_draft(by=None)
     revisions.activate(live, by=None)
     ids: list[UUID] = []
+    steps = Steps()
 
     def ask(number: int) -> None:
         ids.extend(park(1))
 
     def answer_and_take(number: int) -> tuple[float, Claim | None]:
         decide(ids[number], three[0], "approve")
-        return time.monotonic(), grip(ids[number])
+        steps.reached(number, "answered")
+        began, claim = time.monotonic(), grip(ids[number])
+        steps.reached(number, "taken")
+        return began, claim
 
     def activate(number: int) -> float:
-        time.sleep(number % 10 * 0.002)
+        steps.wait_for_some(number)
         revisions.activate((live, other)[(number + 1) % 2], by=None)
         return time.monotonic()
 
