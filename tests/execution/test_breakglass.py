@@ -12,6 +12,7 @@ from execution import breakglass
 from execution.models import Call, State
 from execution.pipeline.perform import perform
 from policy import breakglass as reviewing
+from policy import revisions
 from policy.breakglass import BreakGlassError
 from policy.caller import Caller
 from policy.models import Agent, BreakGlass, Notice
@@ -63,6 +64,16 @@ def test_an_undecided_call_runs_and_everyone_concerned_is_told(
     assert set(Notice.objects.filter(kind="break_glass.used").values_list("target", flat=True)) == {
         "zoe@placet.invalid"
     }
+
+
+def test_a_broken_glass_holds_also_under_another_policy(
+    call: MakeCall, unsent: list[Any], ledger: Path, eve: User
+) -> None:
+    outcome = call("Detonate", ledger=str(ledger))
+    revisions.activate(revisions.new_draft(by=None), by=None)
+    breakglass.run(outcome.id, by=eve, reason="the site is down")
+    perform(outcome.id)
+    assert lines(ledger) == 1
 
 
 def test_a_denied_call_is_repeated_exactly(denied: Any, ledger: Path, eve: User) -> None:
