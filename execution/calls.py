@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +17,8 @@ from django.db.models.functions import Now
 from audit import rows, trail
 from audit.canonical import canonical
 from audit.redaction import clip
-from audit.rows import Rows
 from audit.trail import Chain, Entry
-from execution import bell, moves, parking, reading
+from execution import attempts, bell, moves, parking, reading
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -28,6 +26,7 @@ from execution.models import Attempt, Call, State
 from execution.opening import HOST, RESEND_AFTER, patience_for
 from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
+from execution.traffic import NO_TRAFFIC, Traffic
 from policy import approvals, grants
 from policy.approvals import Use
 from registry import revision
@@ -154,7 +153,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     }
     detail = {"attempt": claim.fence, "duration_ms": duration, "result_sha256": hashlib.sha256(shown).hexdigest()}
     entry = Entry(event="call.succeeded", actor=_actor(claim), detail=detail)
-    if not _finish(claim, changes, entry, status="succeeded"):
+    if not _finish(claim, changes, entry, status="succeeded", traffic=result.traffic):
         return None
     return CallOutcome(
         id=claim.id,
@@ -168,7 +167,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     )
 
 
-def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
+def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallOutcome | None:
     """Record how the attempt went wrong, and that the call ends with it; None if it was taken over meanwhile."""
     told = _redacted(claim, failure)
     state = _ENDS.get(failure.code, State.FAILED)
@@ -176,7 +175,7 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
     changes = {"state": state.value, "error": orjson.dumps(told.as_json()).decode(), "duration_ms": duration}
     detail = {"attempt": claim.fence, "duration_ms": duration, "code": told.code.wire, "message": told.message}
     entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
-    if not _finish(claim, changes, entry, status=state.value, failure=told):
+    if not _finish(claim, changes, entry, status=state.value, failure=told, traffic=traffic):
         return None
     return CallOutcome(
         id=claim.id,
@@ -189,13 +188,18 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
     )
 
 
-def retry(claim: Claim, failure: Failure, delay: float) -> bool:
+def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TRAFFIC) -> bool:
     """Record a failed attempt and put the call back in the queue for another one, `delay` seconds from now."""
     told = _redacted(claim, failure)
-    changes = {"state": State.QUEUED.value, "not_before": Later(delay), "resend_at": Later(delay + RESEND_AFTER)}
+    changes: dict[str, Any] = {
+        "state": State.QUEUED.value,
+        "not_before": Later(delay),
+        "resend_at": Later(delay + RESEND_AFTER),
+    }
     detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
     entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
-    return _finish(claim, changes | {"lease_until": None}, entry, status="failed", failure=told, delay=delay)
+    changes["lease_until"] = None
+    return _finish(claim, changes, entry, status="failed", failure=told, delay=delay, traffic=traffic)
 
 
 def cancel(call: Call, *, actor: str) -> Call:
@@ -275,11 +279,12 @@ def _finish(
     status: str,
     failure: Failure | None = None,
     delay: float | None = None,
+    traffic: Traffic,
 ) -> bool:
     """Move a running call on, if this claim's fence still holds; a late write is recorded and changes nothing."""
     if changes["state"] != State.QUEUED:
         changes = _ENDED | changes
-    attempt = Rows(Attempt, _ATTEMPT, [_attempt(claim, status, failure, delay)])
+    attempt = attempts.ended(claim, status, failure, delay, traffic)
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
@@ -316,23 +321,6 @@ def _tail(claim: Claim) -> Chain:
         return trail.chain_of("call", str(claim.id), is_locked=True)
 
 
-def _attempt(claim: Claim, status: str, failure: Failure | None, delay: float | None) -> tuple[Any, ...]:
-    return (
-        claim.id,
-        claim.fence,
-        claim.where,
-        claim.started_at,
-        datetime.now(UTC),
-        status,
-        failure.code.wire if failure else "",
-        failure.message if failure else "",
-        delay,
-    )
-
-
-_ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
-
-
 def _was_written_before(claim: Claim, status: str) -> bool:
     """Whether a try of ours whose answer was lost had come through; if not, we came too late, which is recorded."""
     written = Attempt.objects.filter(call_id=claim.id, number=claim.fence, where=claim.where, status=status)
@@ -352,8 +340,7 @@ def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
         lost = Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Now())
         if not lost.update(**changes):
             return False
-        row = (call.pk, call.fence, "", call.started_at, datetime.now(UTC), "lost", "", "", None)
-        rows.insert(Attempt, _ATTEMPT, [row])
+        rows.insert(*attempts.lost(call))
         chain = trail.chain_of("call", str(call.pk), is_locked=True)
         trail.append(chain, entry, trace_id=call.trace_id)
         bell.ring(str(call.pk))

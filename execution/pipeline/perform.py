@@ -159,7 +159,7 @@ def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
     delay = None if claim.cancel.is_set() else retries.next_delay(claim, failure, is_sent=error.is_sent)
     if delay is None:
-        return calls.fail(claim, failure)
-    if calls.retry(claim, failure, delay):
+        return calls.fail(claim, failure, error.traffic)
+    if calls.retry(claim, failure, delay, error.traffic):
         dispatch.send(claim.id, delay=delay)
     return None
