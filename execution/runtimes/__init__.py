@@ -3,9 +3,13 @@
 from execution.errors import CallError, ErrorCode
 from execution.runtimes.base import Runtime
 from execution.runtimes.python import PythonRuntime
+from execution.runtimes.wasm import WasmRuntime
 from registry.toolspec import ToolSpec
 
-RUNTIMES: dict[str, Runtime] = {"python": PythonRuntime()}
+RUNTIMES: dict[str, Runtime] = {
+    "python": PythonRuntime(),
+    "wasm": WasmRuntime(),
+}
 
 
 def runtime_for(tool: ToolSpec) -> Runtime:

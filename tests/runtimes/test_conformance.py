@@ -17,6 +17,7 @@ from registry.publishing import publish
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
+from tests.runtimes import sandboxlabs
 
 PYTHON = """
 import os
@@ -56,7 +57,10 @@ def _python(folder: Path) -> None:
 
 
 # How each runtime gets the toolkit Lab with echo, fail, hang, die and flood.
-LABS: Mapping[str, Callable[[Path], None]] = {"python": _python}
+LABS: Mapping[str, Callable[[Path], None]] = {
+    "python": _python,
+    "wasm": sandboxlabs.wasm,
+}
 
 
 @pytest.fixture(params=sorted(LABS))
