@@ -207,6 +207,8 @@ LOGGING = {
 PLACET_INLINE = env.flag("PLACET_INLINE", True)
 PLACET_LEASE = env.number("PLACET_LEASE", 15, at_least=1)
 PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
+# Ranges that tools may be reached in although they are private. A metadata service has to be named by its own address.
+PLACET_EGRESS_ALLOW = env.networks("PLACET_EGRESS_ALLOW")
 PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
@@ -229,3 +231,10 @@ if (_mail := env.mail("EMAIL_URL")) is not None:
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("PLACET_MAIL_FROM", "") or "Placet <placet@localhost>"
 PLACET_NOTICE_WEBHOOK = env.webhook("PLACET_NOTICE_WEBHOOK")
 PLACET_NOTICE_SECRET = env.text("PLACET_NOTICE_SECRET", "")
+
+# Where secrets lie that are not stored here: a mounted folder, and HashiCorp Vault (KV version 2).
+PLACET_SECRET_FILES = env.text("PLACET_SECRET_FILES", "")
+PLACET_VAULT_ADDR = env.text("PLACET_VAULT_ADDR", "")
+PLACET_VAULT_TOKEN = env.text("PLACET_VAULT_TOKEN", "")
+PLACET_VAULT_TOKEN_FILE = env.text("PLACET_VAULT_TOKEN_FILE", "")
+PLACET_VAULT_MOUNT = env.text("PLACET_VAULT_MOUNT", "secret")

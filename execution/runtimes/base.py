@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from execution.cancel import Cancel
 from execution.credentials import NO_CREDENTIALS, Credentials
-from execution.runtimes.cancel import Cancel
 from execution.traffic import NO_TRAFFIC, Traffic
 from registry.toolspec import ToolSpec
 
