@@ -202,6 +202,18 @@ def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TR
     return _finish(claim, changes, entry, status="failed", failure=told, delay=delay, traffic=traffic)
 
 
+def note(claim: Claim, event: str, detail: dict[str, Any]) -> None:
+    """Something worth knowing happened while the tool ran; the call stays where it is."""
+    entry = Entry(event=event, actor=_actor(claim), outcome="failed", detail=detail)
+
+    def write() -> bool:
+        with transaction.atomic():
+            trail.append(claim.chain, entry, trace_id=claim.trace_id)
+        return True
+
+    _insist(claim, write)
+
+
 def cancel(call: Call, *, actor: str) -> Call:
     """Before a claim: it never runs. After it: a request, and the outcome is what the runtime reports."""
     if call.approval_id is not None:

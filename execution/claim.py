@@ -11,6 +11,7 @@ import orjson
 
 from audit.redaction import Redactor
 from audit.trail import Chain
+from execution.credentials import Unseen
 from execution.messages import CallContext
 from execution.runtimes.hosts import Cancel
 from policy.sealedbox import seal, unseal
@@ -33,24 +34,33 @@ class Claim:
     trace_id: str
     where: str
     chain: Chain
+    needles: Unseen = field(default_factory=Unseen)  # what was resolved for this attempt: no text of it may be told
     cancel: Cancel = field(default_factory=Cancel)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     started: float = field(default_factory=time.perf_counter)
 
     @property
     def redactor(self) -> Redactor:
-        return redactor_for(self.context)
+        return redactor_for(self.context, self.needles)
+
+    @property
+    def holds_secrets(self) -> bool:
+        return bool(self.needles or self.context.secrets or self.context.authorization)
+
+    def __repr__(self) -> str:
+        return f"Claim({self.tool.tool_id} {self.id}, fence {self.fence})"
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
 
-def redactor_for(context: CallContext) -> Redactor:
-    """Everything the caller brought in secret is a needle; most calls bring nothing."""
-    if not context.secrets and not context.authorization:
+def redactor_for(context: CallContext, resolved: Mapping[str, str] | None = None) -> Redactor:
+    """What the caller brought in secret and what was resolved for the tool are needles; most calls have none."""
+    if not context.secrets and not context.authorization and not resolved:
         return PLAIN
     brought = {f"secret:{name}": value for name, value in context.secrets.items()}
-    return Redactor(brought | {f"authorization:{name}": token for name, token in context.authorization.items()})
+    brought |= {f"authorization:{name}": token for name, token in context.authorization.items()}
+    return Redactor(brought | dict(resolved or {}))
 
 
 def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContext) -> bytes:

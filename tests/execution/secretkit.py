@@ -1,0 +1,74 @@
+"""Tools that are sent secrets, a runtime that shows what it got, and secrets to send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from execution.secretvalues import from_json
+
+if TYPE_CHECKING:
+    from execution.models import Secret
+    from execution.runtimes.base import Invocation, RunResult
+    from registry.toolspec import ToolSpec
+
+BEARER = {"profile": "bearer", "secretRef": "search-key"}
+VALUE = "canary-7d1f0c93ab"
+
+
+def publish_sender(auth: dict[str, Any], name: str = "Sender", **tool: Any) -> None:
+    """A published toolkit with one tool, Send, that Placet brings credentials to."""
+    from registry.manifests import import_manifest
+    from registry.publishing import publish
+
+    manifest = {
+        "apiVersion": "placet.dev/v1",
+        "kind": "Toolkit",
+        "metadata": {"name": name, "version": "1.0.0"},
+        "spec": {
+            "tools": [
+                {
+                    "name": "Send",
+                    "description": "Sends a text somewhere.",
+                    "idempotency": "read",
+                    "input": {"type": "object", "properties": {"text": {"type": "string"}}},
+                    "runtime": {"type": "http", "endpoint": "https://tool.example/send", "timeout": "5s"},
+                    "auth": auth,
+                    **tool,
+                }
+            ]
+        },
+    }
+    publish(import_manifest(manifest, by=None).version, by=None)
+
+
+def sender(auth: dict[str, Any], name: str = "Sender", **tool: Any) -> ToolSpec:
+    from registry.resolution import resolve
+    from registry.toolref import ToolRef
+
+    publish_sender(auth, name, **tool)
+    ref = ToolRef.parse(f"{name}.Send")
+    assert ref is not None
+    found = resolve(ref)
+    assert found is not None
+    return found
+
+
+def keep(name: str = "search-key", value: Any = VALUE, **more: Any) -> Secret:
+    """A secret that is stored here."""
+    from execution import secretstore
+
+    return secretstore.create(name, from_json(value), actor="shell", **more)
+
+
+class FakeRuntime:
+    """Runs what it is given in place of a backend, and keeps every invocation."""
+
+    def __init__(self, *answers: Callable[[Invocation], RunResult]) -> None:
+        self.answers = list(answers)
+        self.seen: list[Invocation] = []
+
+    def run(self, invocation: Invocation) -> RunResult:
+        self.seen.append(invocation)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer(invocation)
