@@ -209,6 +209,8 @@ PLACET_LEASE = env.number("PLACET_LEASE", 15, at_least=1)
 PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
 # Ranges that tools may be reached in although they are private. A metadata service has to be named by its own address.
 PLACET_EGRESS_ALLOW = env.networks("PLACET_EGRESS_ALLOW")
+# docker or podman, by name or by path; the first that answers if it is empty.
+PLACET_CONTAINER_ENGINE = env.text("PLACET_CONTAINER_ENGINE", "")
 PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
