@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import quote
 
 from audit.redaction import Redactor, clip
@@ -33,7 +34,7 @@ def exchange(
         return egress.request(
             method,
             url,
-            headers=egress.merged(own_headers(invocation) | headers, invocation.credentials.headers),
+            headers=egress.merged({**own_headers(invocation), **headers}, invocation.credentials.headers),
             body=body,
             deadline=time.monotonic() + invocation.timeout if deadline is None else deadline,
             cancel=invocation.cancel,
@@ -53,39 +54,30 @@ def own_headers(invocation: Invocation) -> dict[str, str]:
 
 def failure(error: egress.EgressError, invocation: Invocation) -> CallError:
     """How an exchange that brought no answer is told."""
-    known = {"is_sent": error.is_sent, "traffic": error.traffic}
+    code, message, more = _told(error, invocation)
+    return CallError(code, message, is_sent=error.is_sent, traffic=error.traffic, **more)
+
+
+def _told(error: egress.EgressError, invocation: Invocation) -> tuple[ErrorCode, str, dict[str, Any]]:
     match error:
         case egress.EgressDenied():
             details = {"refused": "egress_denied", "tool": invocation.tool.flat_name}
-            message = "The tool's address or headers may not be used"
-            return CallError(
-                ErrorCode.RUNTIME_INVALID, message, developer_message=error.reason, details=details, **known
-            )
+            more = {"developer_message": error.reason, "details": details}
+            return ErrorCode.RUNTIME_INVALID, "The tool's address or headers may not be used", more
         case egress.EgressTimeout():
             message = f"The tool did not answer within {invocation.timeout:g} s"
-            return CallError(
-                ErrorCode.TIMEOUT, message, details={"timeout_ms": round(invocation.timeout * 1000)}, **known
-            )
+            return ErrorCode.TIMEOUT, message, {"details": {"timeout_ms": round(invocation.timeout * 1000)}}
         case egress.EgressCancelled():
-            return CallError(ErrorCode.CANCELED, "The call was cancelled while it ran", **known)
+            return ErrorCode.CANCELED, "The call was cancelled while it ran", {}
         case egress.AnswerTooLarge():
-            details = {"limit": error.limit, "refused": "response_too_large"}
-            return CallError(ErrorCode.EXECUTION_FAILED, "The tool's answer is too large", details=details, **known)
+            more = {"details": {"limit": error.limit, "refused": "response_too_large"}}
+            return ErrorCode.EXECUTION_FAILED, "The tool's answer is too large", more
         case egress.RedirectRefused():
-            return CallError(
-                ErrorCode.EXECUTION_FAILED,
-                "The tool answered with a redirect, which is not followed",
-                developer_message=error.reason,
-                details={"refused": "redirect_refused", "http_status": error.traffic.status},
-                **known,
-            )
-    return CallError(
-        ErrorCode.EXECUTION_FAILED,
-        "The tool could not be reached" if not error.is_sent else "The tool broke off before it answered",
-        developer_message=error.reason,
-        can_retry=error.can_retry,
-        **known,
-    )
+            details = {"refused": "redirect_refused", "http_status": error.traffic.status}
+            more = {"developer_message": error.reason, "details": details}
+            return ErrorCode.EXECUTION_FAILED, "The tool answered with a redirect, which is not followed", more
+    message = "The tool broke off before it answered" if error.is_sent else "The tool could not be reached"
+    return ErrorCode.EXECUTION_FAILED, message, {"developer_message": error.reason, "can_retry": error.can_retry}
 
 
 def check_status(response: Response, invocation: Invocation) -> None:
