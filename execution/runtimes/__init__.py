@@ -2,6 +2,7 @@
 
 from execution.errors import CallError, ErrorCode
 from execution.runtimes.base import Runtime
+from execution.runtimes.container import ContainerRuntime
 from execution.runtimes.external import ExternalRuntime
 from execution.runtimes.http import HttpRuntime
 from execution.runtimes.python import PythonRuntime
@@ -12,6 +13,7 @@ RUNTIMES: dict[str, Runtime] = {
     "python": PythonRuntime(),
     "http": HttpRuntime(),
     "external": ExternalRuntime(),
+    "container": ContainerRuntime(),
     "wasm": WasmRuntime(),
 }
 

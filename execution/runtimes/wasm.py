@@ -36,8 +36,7 @@ class WasmRuntime:
         answer = _answer(invocation, module, request)
         if answer.returncode == Verdict.DONE:
             complaints.tell(answer.errors, invocation)
-            traffic = Traffic(len(request), len(answer.output))
-            return RunResult(value=read(answer.output, invocation), traffic=traffic)
+            return read(answer.output, invocation, Traffic(len(request), len(answer.output)))
         raise _failure(answer, invocation)
 
 
@@ -46,8 +45,8 @@ def request_of(invocation: Invocation) -> dict[str, Any]:
     tool, options = invocation.tool, invocation.tool.runtime.options
     request = {
         "contract_version": "v1",
-        "namespace": tool.toolkit,
-        "tool": tool.name,
+        "namespace": "default",
+        "tool": tool.flat_name,
         "input": orjson.dumps(dict(invocation.arguments)).decode(),
         "capabilities": list(tool.capabilities),
         "risk_level": tool.risk.word,
@@ -67,7 +66,7 @@ def request_of(invocation: Invocation) -> dict[str, Any]:
 def _module(invocation: Invocation) -> Path:
     options = invocation.tool.runtime.options
     try:
-        module = sources.unpack(options["source"]) / options["module"]
+        module = sources.unpack(options["source"]) / str(options["module"])
     except sources.SourceError as error:
         raise _invalid("The tool's module cannot be used", str(error)) from error
     if not module.is_file():

@@ -1,65 +1,48 @@
-"""A wasm module's reply: a value, or the failure it tells; whatever breaks its contract is said to do so."""
+"""A wasm module's reply: a result, or the failure it tells; whatever breaks its contract is said to do so."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from execution import envelope
 from execution.errors import CallError, ErrorCode
-from execution.runtimes.base import Invocation
+from execution.runtimes.base import Invocation, RunResult
+from execution.traffic import Traffic
 from registry import strictjson
 
 VERSION = "v1"
-_DEFAULTS = {"error": (ErrorCode.EXECUTION_FAILED, True), "denied": (ErrorCode.PERMISSION_DENIED, False)}
+_UNTOLD = {
+    "error": {"code": "execution_failed", "message": "The tool's module reported a failure", "retryable": True},
+    "denied": {"code": "permission_denied", "message": "The tool's module refused the call", "retryable": False},
+}
 
 
-def read(output: bytes, invocation: Invocation) -> Any:
-    """The module's output, or CallError."""
-    if not output.strip():
-        raise _breach("The module wrote no reply")
-    try:
-        reply = strictjson.loads(output, max_bytes=invocation.max_answer)
-    except strictjson.StrictJSONError as error:
-        raise _breach(f"The module's reply is no JSON: {error.message}") from error
-    if not isinstance(reply, Mapping) or reply.get("contract_version") != VERSION:
+def read(output: bytes, invocation: Invocation, traffic: Traffic) -> RunResult:
+    """What the module returned, or CallError; what it leaves out of an error is filled in by its status."""
+    reply = _reply(output)
+    if not isinstance(reply, dict) or reply.get("contract_version") != VERSION:
         raise _breach(f"The module's reply must be an object with contract_version {VERSION}")
     status, error = reply.get("status"), reply.get("error")
     if status == "ok" and error is None:
-        return reply.get("output")
-    if not isinstance(status, str) or status not in _DEFAULTS or not isinstance(error, Mapping | None):
-        raise _breach("The module's reply must be ok without an error, or error or denied with one or none")
-    raise _told(status, error or {}, invocation)
+        return envelope.result_of({"status": "ok", "output": reply.get("output")}, invocation, traffic=traffic)
+    if not isinstance(status, str) or status not in _UNTOLD or not isinstance(error, dict | None):
+        raise _breach("The module's reply must be ok without an error, or error or denied, with an object or without")
+    told = _UNTOLD[status] | (error or {})
+    given = told.get("details")
+    told["details"] = (given if isinstance(given, dict) else {}) | {
+        "isolation_mode": "wasm",
+        "contract_version": VERSION,
+        "module_status": status,
+        "tool": invocation.tool.flat_name,
+    }
+    return envelope.result_of({"status": status, "error": told}, invocation, traffic=traffic)
 
 
-def _told(status: str, error: Mapping[str, Any], invocation: Invocation) -> CallError:
-    """The failure in the module's words, and in ours where it has none."""
-    code, can_retry = _DEFAULTS[status]
-    details = error.get("details")
-    details = dict(details) if isinstance(details, Mapping) else {}
-    after = details.get("retry_after_ms")
-    retryable = error.get("retryable")
-    return CallError(
-        _code(error.get("code"), code),
-        _text(error.get("message")) or "The tool's module reported a failure",
-        can_retry=retryable if isinstance(retryable, bool) else can_retry,
-        retry_after_ms=after if type(after) is int and after >= 0 else None,
-        details=details
-        | {
-            "isolation_mode": "wasm",
-            "contract_version": VERSION,
-            "module_status": status,
-            "tool": invocation.tool.tool_id,
-        },
-    )
-
-
-def _code(wire: Any, default: ErrorCode) -> ErrorCode:
+def _reply(output: bytes) -> Any:
+    if not output.strip():
+        raise _breach("The module wrote no reply")
     try:
-        return ErrorCode.from_wire(wire)
-    except (KeyError, TypeError):
-        return default
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+        return strictjson.loads(output, max_bytes=len(output))
+    except strictjson.StrictJSONError as error:
+        raise _breach(f"The module's reply is no JSON: {error.message}") from error
 
 
 def _breach(why: str) -> CallError:

@@ -59,6 +59,7 @@ def _python(folder: Path) -> None:
 
 # How each runtime gets the toolkit Lab with echo, fail, hang, die and flood; one that needs a server returns a context.
 LABS: Mapping[str, Callable[[Path], AbstractContextManager[Any] | None]] = {
+    "container": sandboxlabs.container,
     "external": weblabs.external,
     "http": weblabs.http,
     "python": _python,
@@ -66,7 +67,12 @@ LABS: Mapping[str, Callable[[Path], AbstractContextManager[Any] | None]] = {
 }
 
 
-@pytest.fixture(params=sorted(LABS))
+NEEDS = {"container": "podman"}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.needs(NEEDS[name]) if name in NEEDS else ()) for name in sorted(LABS)]
+)
 def lab(request: pytest.FixtureRequest, tmp_path: Path, db: None) -> Iterator[Callable[..., Any]]:
     with LABS[request.param](tmp_path) or nullcontext():
         for result in import_folder(tmp_path, by=None):
