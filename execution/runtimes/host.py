@@ -73,7 +73,7 @@ class Host:
 
     __slots__ = ("_answers", "_buffer", "_home", "_is_ready", "_process", "_sock", "folder")
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    def __init__(self, folder: Path, home: Path, *, is_confined: bool = False) -> None:
         self.folder = folder
         self._home = home
         self._is_ready = False
@@ -83,7 +83,9 @@ class Host:
         self._sock.setblocking(False)
         self._answers = select.poll()
         self._answers.register(self._sock, select.POLLIN)
-        options = ("--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid()))
+        options = ["--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid())]
+        if is_confined:
+            options += ["--walls", "confined"]
         try:
             self._process = subprocess.Popen(
                 child.command("placet.host", *options),
