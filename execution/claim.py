@@ -66,17 +66,27 @@ def redactor_for(context: CallContext, resolved: Mapping[str, str] | None = None
 def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContext) -> bytes:
     """Arguments and caller-brought context exactly as given, readable only with a key outside the database."""
     plain = orjson.dumps([arguments, dict(context.authorization), dict(context.secrets), context.user_id])
-    return seal(plain, bound_to=f"execution.call:{call}")
+    return seal(plain, bound_to=box(call))
 
 
 def unseal_what_runs(call: UUID, sealed: bytes | memoryview) -> tuple[Mapping[str, Any], CallContext]:
-    arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=f"execution.call:{call}"))
+    arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=box(call)))
     return arguments, CallContext(authorization=authorization, secrets=secrets, user_id=user_id)
 
 
 def seal_answer(call: UUID, answer: bytes) -> bytes:
-    return seal(answer, bound_to=f"execution.call:{call}:answer")
+    return seal(answer, bound_to=answer_box(call))
 
 
 def unseal_answer(call: UUID, sealed: bytes | memoryview) -> bytes:
-    return unseal(sealed, bound_to=f"execution.call:{call}:answer")
+    return unseal(sealed, bound_to=answer_box(call))
+
+
+def box(call: UUID) -> str:
+    """The name of the place that what runs is sealed for."""
+    return f"execution.call:{call}"
+
+
+def answer_box(call: UUID) -> str:
+    """The name of the place that an exact answer is sealed for."""
+    return f"execution.call:{call}:answer"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
+from execution import egress
 from execution.errors import CallError, ErrorCode
 from execution.runtimes.cancel import Cancel
 from execution.secretvalues import fits_header
@@ -129,8 +130,6 @@ def _wait(landed: threading.Event, deadline: float, cancel: Cancel | None) -> No
 
 def exchange(client: Client, *, deadline: float, cancel: Cancel | None = None) -> Token:
     """One request to the token endpoint; an outage may be tried again, a refusal may not."""
-    from execution import egress
-
     form = {"grant_type": "client_credentials", "client_id": client.client_id, "client_secret": client.client_secret}
     if client.scopes:
         form["scope"] = " ".join(client.scopes)
@@ -150,8 +149,8 @@ def exchange(client: Client, *, deadline: float, cancel: Cancel | None = None) -
         ) from error
     except egress.EgressCancelled as error:
         raise CallError(ErrorCode.CANCELED, "The call was cancelled", is_sent=False) from error
-    except (egress.EgressFailed, egress.EgressTimeout, egress.AnswerTooLarge) as error:
-        raise unresolved(f"The token endpoint could not be asked: {error}", can_retry=True) from error
+    except egress.EgressError as error:
+        raise unresolved(f"The token endpoint could not be asked: {error}", can_retry=error.can_retry) from error
     if answer.status != 200:
         why = _error_word(answer.body)
         raise unresolved(

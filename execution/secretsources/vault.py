@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from django.conf import settings
 
+from execution import egress
 from execution.credentials import Unseen
 from execution.models import Secret
 from execution.secretsources.base import Found, SourceError
@@ -17,8 +18,6 @@ _OUTAGES = {429, 472, 473, 412}  # standby, too busy, not yet caught up
 
 def find(secret: Secret, deadline: float) -> Found:
     """What lies at PLACET_VAULT_MOUNT and the secret's path now."""
-    from execution import egress
-
     path = secret.path or secret.name
     place = f"{settings.PLACET_VAULT_MOUNT}/{path} in Vault"
     try:
@@ -33,8 +32,8 @@ def find(secret: Secret, deadline: float) -> Found:
         )
     except egress.EgressDenied as error:
         raise SourceError(f"Vault may not be reached: {error}; PLACET_EGRESS_ALLOW opens ranges") from error
-    except (egress.EgressFailed, egress.EgressTimeout, egress.AnswerTooLarge) as error:
-        raise SourceError(f"Vault could not be asked: {error}", can_retry=True) from error
+    except egress.EgressError as error:
+        raise SourceError(f"Vault could not be asked: {error}", can_retry=error.can_retry) from error
     if answer.status == 404:
         raise SourceError(f"there is nothing at {place}")
     if answer.status != 200:

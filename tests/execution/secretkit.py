@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from execution.secretvalues import from_json
@@ -72,3 +75,41 @@ class FakeRuntime:
         self.seen.append(invocation)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return answer(invocation)
+
+
+class Loopback:
+    """A small HTTP server on this machine that answers with a function and keeps what it was asked."""
+
+    def __init__(self, answer: Callable[[BaseHTTPRequestHandler, bytes], tuple[int, Any]]) -> None:
+        self.asked: list[tuple[str, dict[str, str], bytes]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _serve(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.asked.append((self.path, {key.lower(): text for key, text in self.headers.items()}, body))
+                status, told = answer(self, body)
+                content = told if isinstance(told, bytes) else json.dumps(told).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = _serve
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Says nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Loopback:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
