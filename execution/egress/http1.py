@@ -40,6 +40,7 @@ class Reader:
     line: Line
     limit: int
     buffer: bytes = b""
+    at: int = 0  # how far the buffer was read; cutting it for every small chunk would cost more than reading it
     head_left: int = MAX_HEAD
 
     def head(self) -> Head:
@@ -119,14 +120,14 @@ class Reader:
 
     def _text(self, *, is_head: bool = True) -> bytes:
         """The next line without its end."""
-        while (end := self.buffer.find(b"\n")) < 0:
-            if len(self.buffer) > MAX_LINE:
+        while (end := self.buffer.find(b"\n", self.at)) < 0:
+            if len(self.buffer) - self.at > MAX_LINE:
                 raise _broken("one of its lines is too long")
             piece = self.line.receive()
             if not piece:
                 raise _broken("it ends too early" if self.line.received else "there is none: the connection was closed")
-            self.buffer += piece
-        line, self.buffer = self.buffer[:end], self.buffer[end + 1 :]
+            self.buffer, self.at = self.buffer[self.at :] + piece, 0
+        line, self.at = self.buffer[self.at : end], end + 1
         if is_head:
             self.head_left -= len(line) + 1
         if len(line) > MAX_LINE or self.head_left < 0:
@@ -135,11 +136,11 @@ class Reader:
 
     def _piece(self, most: int | None = None) -> bytes:
         """Some bytes of the content, at most so many; none at its end."""
-        if not self.buffer:
-            self.buffer = self.line.receive()
-        end = len(self.buffer) if most is None else most
-        piece, self.buffer = self.buffer[:end], self.buffer[end:]
-        return piece
+        if self.at == len(self.buffer):
+            self.buffer, self.at = self.line.receive(), 0
+        start = self.at
+        self.at = len(self.buffer) if most is None else min(len(self.buffer), start + most)
+        return self.buffer[start : self.at]
 
 
 def _broken(why: str) -> EgressFailed:
