@@ -17,6 +17,7 @@ from execution.models import Call, State
 from execution.pipeline.steps import check_output
 from execution.runtimes import runtime_for
 from execution.runtimes.base import Invocation, RunResult
+from execution.traceparent import traceparent
 from policy import acting, breakglass, engine, grants
 from policy.caller import Caller
 from policy.decision import Decision, Effect
@@ -166,6 +167,7 @@ def _invocation(claim: Claim, credentials: Credentials) -> Invocation:
         agent=claim.agent,
         user_id=claim.context.user_id,
         trace_id=claim.trace_id,
+        traceparent=traceparent(claim.id, claim.fence, claim.trace_id),
         secrets=claim.context.secrets,
         authorization=claim.context.authorization,
         credentials=credentials,
