@@ -98,7 +98,7 @@ class TokenCache:
                 return self.get(client, exchange, deadline=deadline, cancel=cancel, rejected=rejected)
         if flight.error is not None:
             # Of its own for everyone: an exception that several threads raise would collect their tracebacks.
-            raise CallError(flight.error.code, str(flight.error), is_sent=False, **_told(flight.error))
+            raise _again(flight.error)
         assert flight.token is not None
         return flight.token.text
 
@@ -202,5 +202,12 @@ def _error_word(body: bytes) -> str:
     return word if isinstance(word, str) and _WORD.fullmatch(word) else ""
 
 
-def _told(error: CallError) -> dict[str, object]:
-    return {"developer_message": error.failure.developer_message, "can_retry": error.failure.can_retry}
+def _again(error: CallError) -> CallError:
+    failure = error.failure
+    return CallError(
+        failure.code,
+        failure.message,
+        developer_message=failure.developer_message,
+        can_retry=failure.can_retry,
+        is_sent=False,
+    )

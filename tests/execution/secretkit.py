@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from execution.secretvalues import from_json
 
@@ -105,7 +105,7 @@ class Loopback:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> Loopback:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

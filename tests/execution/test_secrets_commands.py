@@ -16,7 +16,7 @@ from execution.pipeline.perform import perform
 from execution.secretsources.stored import opened
 from policy import agents
 from policy.models import Agent, Approval
-from policy.sealedbox import key_of, seal
+from policy.sealedbox import key_of, seal, unseal
 from tests.execution.conftest import Call as MakeCall
 from tests.execution.secretkit import BEARER, VALUE, keep, sender
 
@@ -172,32 +172,31 @@ def test_a_run_that_was_stopped_goes_on_and_reads_in_portions(
     for number in range(5):
         keep(f"key-{number}", f"some-value-{number}")
     settings.PLACET_SEALING_KEYS = NEW
-    moved, real = [], resealing.seal
+    moved: list[str] = []
 
     def failing(plain: bytes, *, bound_to: str) -> bytes:
         if len(moved) == 3:
             raise KeyboardInterrupt
         moved.append(bound_to)
-        return real(plain, bound_to=bound_to)
+        return seal(plain, bound_to=bound_to)
 
     monkeypatch.setattr(resealing, "seal", failing)
     with pytest.raises(KeyboardInterrupt):
         shell("rotate_keys")
     assert resealing.keys_in_use() == {"t2": 3, "t1": 2}
-    monkeypatch.setattr(resealing, "seal", real)
+    monkeypatch.setattr(resealing, "seal", seal)
     assert "versions of secrets: 2 sealed anew, 3 already were" in shell("rotate_keys")
 
 
 def test_a_row_that_changed_meanwhile_keeps_what_it_has(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = keep()
     settings.PLACET_SEALING_KEYS = NEW
-    real = resealing.unseal
 
     def discarded_in_between(sealed: bytes, *, bound_to: str) -> bytes:
         from execution import secretstore
 
         secretstore.discard(secret, 1, actor="shell")
-        return real(sealed, bound_to=bound_to)
+        return unseal(sealed, bound_to=bound_to)
 
     monkeypatch.setattr(resealing, "unseal", discarded_in_between)
     assert resealing.reseal(resealing.BOXES[0]).moved == 0
