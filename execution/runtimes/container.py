@@ -1,6 +1,7 @@
 """The container runtime: an image run once for one call, with no network, no disk, no rights and hard limits."""
 
 import contextlib
+import re
 import secrets
 import subprocess
 import threading
@@ -19,6 +20,7 @@ from execution.runtimes.sizes import in_bytes
 from execution.traffic import Traffic
 from registry import strictjson
 
+_UNSTARTED = re.compile(rb"^ERROR \(catatonit:\d+\): failed to exec", re.MULTILINE)  # podman's init, with status 1
 KILL_WITHIN = 10.0  # seconds until a client that does not notice its container's end is killed too
 
 
@@ -55,8 +57,9 @@ class ContainerRuntime:
         """What a container's exit status means; 125 to 127 are the engine's, unless the tool borrowed them."""
         options = invocation.tool.runtime.options
         why = complaints.excerpt(answer.errors, invocation)
-        details = {"exit_code": answer.returncode}
-        match answer.returncode:
+        status = 127 if _UNSTARTED.search(answer.errors) else answer.returncode
+        details = {"exit_code": status}
+        match status:
             case 125:
                 return self._not_started(found, options["image"], why)
             case 126 | 127:

@@ -93,6 +93,8 @@ def _run(wasmtime: Any, code: bytes, entrypoint: str, fuel: int, memory: int) ->
             return Verdict.OUT_OF_MEMORY, f"the module used up its memory: {_first_line(trap)}"
         return Verdict.TRAPPED, _first_line(trap)
     except wasmtime.WasmtimeError as error:
+        if instance is not None:
+            return Verdict.TRAPPED, str(error)  # something it asked for makes no sense
         # The library has no type for a limit that instantiation ran into, only this sentence.
         is_limit = "exceeds memory limits" in str(error) or "exceeds table limits" in str(error)
         return (Verdict.OUT_OF_MEMORY if is_limit else Verdict.BAD_MODULE), str(error)
