@@ -49,9 +49,7 @@ _CLOSED: tuple[tuple[Network, str], ...] = tuple(
         ("::1/128", "loopback"),
         ("64:ff9b:1::/48", "a local translator's"),
         ("100::/64", "a black hole"),
-        ("2001:2::/48", "for measurements"),
-        ("2001:10::/28", "reserved"),
-        ("2001:20::/28", "reserved"),
+        ("2001::/23", "reserved"),  # tunnels, measurements, identifiers: nothing that a tool is found at
         ("2001:db8::/32", "for documentation"),
         ("3fff::/20", "for documentation"),
         ("fc00::/7", "private"),
@@ -78,18 +76,17 @@ def closed(address: Address, allowed: Sequence[Network]) -> str:
             return "a metadata service"
     if any(address in network for network in allowed):
         return ""
-    if why := _why(address, is_translated=bool(inner)):
+    if why := _why(address):
         return why
     return next((f"a way to an address that is {why}" for each in inner if (why := _why(each))), "")
 
 
-def _why(address: Address, *, is_translated: bool = False) -> str:
+def _why(address: Address) -> str:
     for network, words in _CLOSED:
         if address in network:
             return words
-    if isinstance(address, IPv6Address) and address not in _GLOBAL_6 and not is_translated:
-        return "reserved"
-    return ""
+    is_known = isinstance(address, IPv4Address) or address in _GLOBAL_6 or address in _TRANSLATED
+    return "" if is_known else "reserved"
 
 
 def _names(network: Network, address: Address) -> bool:

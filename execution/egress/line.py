@@ -50,6 +50,7 @@ class Line:
         found = addresses(host, port, deadline=self._deadline, cancel=self._cancel)
         fault: OSError | None = None
         for index, address in enumerate(found):
+            self._check()
             # One that swallows packets must not use up the time of the others.
             share = (self._deadline - time.monotonic()) / (len(found) - index)
             try:

@@ -1,9 +1,11 @@
 """Which addresses and spellings may be reached; judged without a single packet."""
 
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from hypothesis import given
+from hypothesis.strategies import ip_addresses
 
 from config import env
 from execution.egress import EgressDenied
@@ -38,6 +40,7 @@ CLOSED = [
     "::ffff:127.0.0.1",
     "::ffff:10.0.0.1",
     "::127.0.0.1",
+    "::8.8.8.8",
     "64:ff9b::7f00:1",
     "64:ff9b::a00:1",
     "64:ff9b:1::808:808",
@@ -45,6 +48,8 @@ CLOSED = [
     "2002:c0a8:101::1",
     "2001:0:808:808:0:0:80ff:fffe",  # Teredo: the client behind it is 127.0.0.1
     "2001:0:7f00:1:0:0:f7f7:f7f7",  # Teredo: its server is
+    "2001:0:808:808:0:0:f7f7:f7f7",
+    "2001:1::1",
     "2a00:1450::5efe:10.0.0.1",
     "100::1",
     "2001:2::1",
@@ -85,6 +90,13 @@ def test_a_public_address_is_open(text: str) -> None:
     assert closed(ip_address(text), ()) == ""
 
 
+@given(ip_addresses())
+def test_what_is_open_is_public_to_everyone_else_too(address: IPv4Address | IPv6Address) -> None:
+    if closed(address, ()) == "":
+        assert address.is_global
+        assert not address.is_multicast
+
+
 @pytest.mark.parametrize("address", sorted(METADATA, key=str), ids=str)
 def test_a_metadata_service_is_closed_even_in_an_opened_range(address: object) -> None:
     everything = networks(("0.0.0.0/0", "::/0"))
@@ -92,7 +104,9 @@ def test_a_metadata_service_is_closed_even_in_an_opened_range(address: object) -
     assert closed(ip_address(str(address)), networks((str(address),))) == ""
 
 
-@pytest.mark.parametrize("text", ["::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"])
+@pytest.mark.parametrize(
+    "text", ["::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "2001::5601:5601"]
+)
 def test_no_way_round_leads_to_a_metadata_service(text: str) -> None:
     assert closed(ip_address(text), networks(("0.0.0.0/0", "::/0"))) == "a metadata service"
 

@@ -39,7 +39,7 @@ def service() -> Iterator[int]:
         return True
 
     with scratch("service") as (folder, reaper):
-        command = [sys.executable, EXAMPLE / "service.py", "--port", str(port)]
+        command: list[str | Path] = [sys.executable, EXAMPLE / "service.py", "--port", str(port)]
         with running(command, reaper=reaper, log=folder / "log", is_ready=is_ready):
             yield port
 
