@@ -15,6 +15,15 @@ from registry.toolspec import ToolSpec
 from tests.runtimes import sandboxlabs
 
 
+def found(name: str) -> ToolSpec:
+    """The tool of this name."""
+    ref = ToolRef.parse(name)
+    assert ref is not None
+    tool = resolve(ref)
+    assert isinstance(tool, ToolSpec)
+    return tool
+
+
 class Sandbox:
     """A folder in which one tool after the other is tried."""
 
@@ -33,11 +42,7 @@ class Sandbox:
         sandboxlabs.toolkit(folder, made, name=f"Box{self._count}")
         for result in import_folder(folder, by=None):
             publish(result.version, by=None)
-        ref = ToolRef.parse(f"Box{self._count}.{made['name']}")
-        assert ref is not None
-        tool = resolve(ref)
-        assert isinstance(tool, ToolSpec)
-        return tool
+        return found(f"Box{self._count}.{made['name']}")
 
     def invocation(self, tool: ToolSpec, **fields: Any) -> Invocation:
         given: dict[str, Any] = {

@@ -1,5 +1,6 @@
 """WebAssembly modules: what they are given, what they may say, and what they cannot do (A79, F49)."""
 
+import codecs
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wasmtime
 
 from execution.credentials import Credentials
 from execution.errors import ErrorCode, Failure
@@ -19,9 +21,11 @@ from execution.runtimes import process, wasm, wasmhost
 from execution.runtimes.cancel import Cancel
 from execution.runtimes.wasmhost import Verdict
 from registry.fields import ManifestError
+from registry.manifests import import_folder
+from registry.publishing import publish
 from registry.toolspec import ToolSpec
 from tests.runtimes import sandboxlabs
-from tests.runtimes.sandboxes import Sandbox
+from tests.runtimes.sandboxes import Sandbox, found
 from tests.runtimes.wasm import modules
 
 pytestmark = pytest.mark.django_db
@@ -342,6 +346,19 @@ def test_a_child_that_cannot_be_walled_in_does_not_run(box: Sandbox, monkeypatch
     monkeypatch.setattr(os, "getpid", lambda: 1)  # so the child does not find the parent it was promised
     error = box.error(tool)
     assert (error.code, error.is_sent) == (ErrorCode.ISOLATION_MISSING, False)
+
+
+def test_the_example_is_what_its_text_says_and_runs(box: Sandbox) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "wasm_tool"
+    code = (folder / "letters.wasm").read_bytes()
+    assert code == wasmtime.wat2wasm((folder / "letters.wat").read_text())
+    for result in import_folder(folder, by=None):
+        publish(result.version, by=None)
+    tool = found("Letters.Rot13")
+    said = 'Hello, "World"! \\ [a{z}A]Z@`'
+    assert box.run(tool, arguments={"text": said}).value == codecs.encode(said, "rot13")
+    assert box.run(tool, arguments={"text": '"' * 4000}).value == '"' * 4000
+    assert box.run(tool, arguments={"text": ""}).value == ""
 
 
 def must_not_start(*_: Any) -> process.Conversation:
