@@ -172,6 +172,19 @@ def test_26_a_pause_that_is_asked_for_is_kept_up_to_the_tools_own_limit(
     assert first.retry_after == 1.0
 
 
+def test_what_an_attempt_sent_and_got_can_never_be_changed(
+    client: Client, publish: Publish, server: ToolServer
+) -> None:
+    from django.db import DatabaseError, transaction
+
+    from execution.models import Attempt
+
+    server.answers["/"] = answer("fine")
+    call(client, publish(f"{server.url}/"), "Web.Thing", {})
+    with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
+        Attempt.objects.update(sent=0, upstream_status="404")
+
+
 def test_what_does_not_fit_the_tools_own_schema_still_shows_its_traffic(
     client: Client, publish: Publish, server: ToolServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
