@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
 from execution.models import Secret, SecretUse, SecretVersion
+from execution.secretsources.environment import variable
 from execution.secretvalues import HIDDEN, WHOLE
 from registry.models import Tool, ToolkitVersion
 
@@ -33,6 +35,18 @@ def shown_value(secret: Secret) -> Any:
     if newest is None:
         return None
     return HIDDEN if newest.keys == [WHOLE] else dict.fromkeys(newest.keys, HIDDEN)
+
+
+def place(secret: Secret) -> str:
+    """Where outside a secret lies, as whoever puts it there must spell it; empty for one that is stored here."""
+    match secret.source:
+        case Secret.Source.ENV:
+            return variable(secret.name)
+        case Secret.Source.FILE:
+            return f"{settings.PLACET_SECRET_FILES or 'PLACET_SECRET_FILES'}/{secret.name}"
+        case Secret.Source.VAULT:
+            return f"{settings.PLACET_VAULT_MOUNT}/{secret.path or secret.name}"
+    return ""
 
 
 def tools_naming(secret: Secret) -> QuerySet[Tool]:

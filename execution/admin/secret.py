@@ -166,6 +166,7 @@ class SecretAdmin(ReadOnly, PagesAdmin):
             original=secret,
             toolkits=sorted(toolkits),
             value=secretreading.shown_value(secret),
+            place=secretreading.place(secret),
             tools=secretreading.tools_naming(secret)[:100],
             may_change=request.user.has_perm("execution.change_secret"),
             may_delete=request.user.has_perm("execution.delete_secret"),

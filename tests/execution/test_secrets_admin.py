@@ -93,6 +93,18 @@ def test_the_page_tells_which_tools_name_and_used_it(keeper: Client) -> None:
     assert "Third.Send" not in page
 
 
+def test_the_page_of_a_secret_elsewhere_says_where_to_put_it(keeper: Client) -> None:
+    for source, path, said in (
+        ("env", "", "PLACET_SECRET_AN_ENV"),
+        ("file", "", "/an-file"),
+        ("vault", "team/app", "secret/team/app"),
+    ):
+        secret = secretstore.create(f"an-{source}", None, actor="shell", source=source, path=path)
+        page = keeper.get(at(secret)).content.decode()
+        assert said in page
+        assert "Add version" not in page
+
+
 def test_without_a_permission_there_is_no_page_and_no_step() -> None:
     secret = keep()
     viewer, stranger = browser("view_secret"), browser()
