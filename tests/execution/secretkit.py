@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from execution.secretvalues import from_json
 
 if TYPE_CHECKING:
-    from execution.models import Secret
+    from execution.models import Call, Secret
     from execution.runtimes.base import Invocation, RunResult
     from registry.toolspec import ToolSpec
 
@@ -55,6 +55,22 @@ def sender(auth: dict[str, Any], name: str = "Sender", **tool: Any) -> ToolSpec:
     found = resolve(ref)
     assert found is not None
     return found
+
+
+def run_sender(call: Callable[..., Any], auth: dict[str, Any], **tool: Any) -> Call:
+    """Publishes the tool, lets the agent `tester` call it, and runs one call as a worker does."""
+    from guardian.shortcuts import assign_perm
+
+    from execution.models import Call
+    from execution.pipeline.perform import perform
+    from policy.models import Agent
+    from registry.models import Toolkit
+
+    publish_sender(auth, **tool)
+    assign_perm("registry.call_toolkit", Agent.objects.get(name="tester").user, Toolkit.objects.get(name="Sender"))
+    outcome = call("Sender.Send", text="hello")
+    perform(outcome.id)
+    return Call.objects.get(pk=outcome.id)
 
 
 def keep(name: str = "search-key", value: Any = VALUE, **more: Any) -> Secret:

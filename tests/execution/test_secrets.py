@@ -2,6 +2,7 @@
 
 import base64
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,16 @@ from audit.models import Event
 from execution import secrets, secretstore
 from execution.credentials import NO_CREDENTIALS, Credentials
 from execution.errors import CallError, ErrorCode
-from execution.models import Call, SecretUse, SecretVersion, State
+from execution.models import SecretUse, SecretVersion, State
 from execution.pipeline.perform import perform
+from execution.runtimes import RUNTIMES
 from execution.runtimes.base import Invocation, RunResult
 from execution.secretvalues import from_json
 from policy.caller import Caller
 from registry.models import Toolkit
 from registry.toolspec import ToolSpec
 from tests.execution.conftest import Call as MakeCall
-from tests.execution.secretkit import BEARER, VALUE, FakeRuntime, keep, sender
+from tests.execution.secretkit import BEARER, VALUE, FakeRuntime, keep, run_sender, sender
 
 pytestmark = pytest.mark.django_db
 
@@ -161,27 +163,13 @@ def test_the_use_of_a_secret_is_written_down_once_a_minute_and_tool(django_asser
 
 @pytest.fixture
 def send(caller: Caller, call: MakeCall, unsent: list[Any]) -> Any:
-    """Publishes a tool, lets the agent call it, and runs one call through perform."""
-
-    def run(auth: dict[str, Any] = BEARER, **tool: Any) -> Call:
-        from guardian.shortcuts import assign_perm
-
-        from policy.models import Agent
-
-        spec = sender(auth, **tool)
-        assign_perm("registry.call_toolkit", Agent.objects.get(name="tester").user, Toolkit.objects.get(name="Sender"))
-        outcome = call("Sender.Send", text="hello")
-        perform(outcome.id)
-        assert spec.id
-        return Call.objects.get(pk=outcome.id)
-
-    return run
+    return partial(run_sender, call)
 
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
     runtime = FakeRuntime(lambda invocation: RunResult(value=str(dict(invocation.credentials.headers))))
-    monkeypatch.setitem(__import__("execution.runtimes", fromlist=["RUNTIMES"]).RUNTIMES, "http", runtime)
+    monkeypatch.setitem(RUNTIMES, "http", runtime)
     return runtime
 
 
@@ -189,7 +177,7 @@ def test_what_a_tool_echoes_of_its_secret_is_masked_for_people_and_for_the_calle
     send: Any, backend: FakeRuntime
 ) -> None:
     keep()
-    call = send()
+    call = send(BEARER)
     assert backend.seen[0].credentials.headers == {"Authorization": f"Bearer {VALUE}"}
     assert call.state == State.SUCCEEDED
     assert VALUE not in call.result
@@ -197,7 +185,7 @@ def test_what_a_tool_echoes_of_its_secret_is_masked_for_people_and_for_the_calle
 
 
 def test_a_missing_secret_means_that_the_backend_is_never_asked(send: Any, backend: FakeRuntime) -> None:
-    call = send()
+    call = send(BEARER)
     assert backend.seen == []
     assert call.state == State.FAILED
     assert '"secret_resolution_failed"' in call.error
@@ -210,7 +198,7 @@ def test_what_a_failing_tool_says_is_masked_in_error_event_and_attempt(send: Any
         raise CallError(ErrorCode.EXECUTION_FAILED, f"bad key {VALUE}", developer_message=VALUE, details={"x": [VALUE]})
 
     backend.answers = [fail]
-    call = send()
+    call = send(BEARER)
     told = [call.error, call.attempts.get().detail]
     told += Event.objects.values_list("detail", flat=True)
     assert not any(VALUE in text for text in told)
@@ -230,7 +218,7 @@ def test_a_bug_that_quotes_a_secret_is_told_without_it(
 
     backend.answers = [explode]
     with pytest.raises(RuntimeError) as caught:
-        send()
+        send(BEARER)
     assert VALUE not in str(caught.value)
     assert caught.value.__suppress_context__
     assert "ZeroDivisionError" in caplog.text
@@ -246,7 +234,7 @@ def test_every_attempt_gets_the_value_of_its_own_moment(send: Any, backend: Fake
 
     backend.answers = [fail, lambda invocation: RunResult(value="done")]
     runtime = {"type": "http", "endpoint": "https://tool.example/send", "retry": {"maxAttempts": 2}}
-    call = send(runtime=runtime)
+    call = send(BEARER, runtime=runtime)
     perform(call.pk)
     sent = [invocation.credentials.headers["Authorization"] for invocation in backend.seen]
     assert sent == [f"Bearer {VALUE}", "Bearer a-newer-value-2"]
