@@ -1,11 +1,12 @@
 """Which addresses and spellings may be reached; judged without a single packet."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
-from hypothesis.strategies import ip_addresses
+from hypothesis import strategies as st
 
 from config import env
 from execution.egress import EgressDenied
@@ -90,7 +91,7 @@ def test_a_public_address_is_open(text: str) -> None:
     assert closed(ip_address(text), ()) == ""
 
 
-@given(ip_addresses())
+@given(st.ip_addresses())
 def test_what_is_open_is_public_to_everyone_else_too(address: IPv4Address | IPv6Address) -> None:
     if closed(address, ()) == "":
         assert address.is_global
@@ -195,6 +196,20 @@ def test_an_address_that_two_readers_may_read_differently_is_refused(url: str) -
 def test_a_plain_address_is_taken_apart(url: str, host: str, port: int, path: str, authority: str) -> None:
     target = parse(url)
     assert (target.host, target.port, target.path, target.authority) == (host, port, path, authority)
+
+
+_PIECES = ["http://", "https://", "a.example", "127.0.0.1", "[::1]", ":", "80", "@", "/", "?", "#", "%", ".", "\\", "é"]
+
+
+@given(st.lists(st.sampled_from([*_PIECES, " ", "\t", "x", "0x7f", "[", "]", "-", "_"]), max_size=8).map("".join))
+def test_what_we_read_in_an_address_is_what_another_reader_reads(rest: str) -> None:
+    url = f"http://{rest}"
+    try:
+        target = parse(url)
+    except EgressDenied:
+        return
+    other = urlsplit(url)
+    assert (other.hostname, other.port or 80, other.username) == (target.host, target.port, None)
 
 
 def test_the_setting_takes_ranges_and_names_the_one_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
