@@ -20,6 +20,7 @@ FINAL = frozenset(("value", "content", "error"))
 _CHUNK = 65536
 _SIDE_TALK = 4_000_000  # bytes of progress and logs in one call; a host that keeps to its own bounds stays below
 _GRACE = 0.04  # seconds a process that is gone may take to say how it ended
+_LONG_GRACE = 1.0  # the same for one that never listened: its status may say why, and no tool's time is running
 _MAX_STRAYS = 1000
 
 
@@ -182,7 +183,7 @@ class Host:
     def _crashed(self, *, is_started: bool) -> HostCrashed:
         self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE)
+            self._process.wait(_GRACE if is_started else _LONG_GRACE)
         return HostCrashed(self._process.returncode, is_started=is_started)
 
     def _send(self, frame: dict[str, Any], deadline: float) -> None:

@@ -136,7 +136,7 @@ def _failure(answer: Answer, invocation: Invocation) -> CallError:
     return CallError(
         ErrorCode.EXECUTION_FAILED,
         "The tool's process ended before it answered",
-        developer_message=f"It ended with {answer.returncode}",
+        developer_message=f"It ended with {answer.returncode}: {complaints.excerpt(answer.errors, invocation)}",
     )
 
 
