@@ -54,8 +54,8 @@ def outcome(data: bytes, size: int) -> Any:
     try:
         head = reader.head()
         return head, decoded(reader.body(head), head.headers.value("content-encoding"), LIMIT)
-    except EgressError as error:
-        return type(error)
+    except EgressError:
+        return None  # which of two faults is met first may depend on the cut
 
 
 @settings(max_examples=400, deadline=None)
@@ -63,7 +63,7 @@ def outcome(data: bytes, size: int) -> Any:
 def test_whatever_comes_back_is_an_answer_or_a_failure_however_it_is_cut(data: bytes, size: int) -> None:
     whole = outcome(data, len(data) or 1)
     assert outcome(data, size) == whole
-    if isinstance(whole, tuple):
+    if whole is not None:
         assert len(whole[1]) <= LIMIT
 
 
