@@ -102,7 +102,11 @@ class Engine:
         told = self._ask("info", "--format", "json" if self.kind == "podman" else "{{json .}}")
         if told is None:
             raise EngineMissing(f"{self.path} does not answer")
-        if lacks := _lacks(self.kind, json.loads(told)):
+        try:
+            lacks = _lacks(self.kind, json.loads(told))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise EngineMissing(f"{self.path} does not say what it can limit") from error
+        if lacks:
             raise EngineMissing(f"{self.path} cannot limit {lacks}")
 
     def _command(self, *words: str) -> list[str]:
@@ -147,7 +151,7 @@ def find(wanted: str = "") -> Engine:
         engine = Engine(Path(name).name, path)
         try:
             engine.check()
-        except (EngineMissing, ValueError) as error:
+        except EngineMissing as error:
             reasons.append(str(error))
         else:
             return engine

@@ -236,7 +236,9 @@ POWERLESS = '{"host": {"cgroupVersion": "v1", "cgroupControllers": [], "security
         ("docker", "echo no daemon >&2; exit 1", "does not answer"),
         ("podman", f"echo '{POWERLESS}'", "cannot limit memory, cpu, pids"),
         ("docker", 'echo \'{"MemoryLimit": true, "PidsLimit": false}\'', "cannot limit processor time, processes"),
-        ("podman", "echo nonsense", ""),
+        ("podman", "echo nonsense", "does not say"),
+        ("podman", "echo '{}'", "does not say"),
+        ("docker", "echo '[]'", "does not say"),
     ],
 )
 def test_an_engine_that_cannot_keep_the_walls_is_no_engine(tmp_path: Path, name: str, answer: str, why: str) -> None:
