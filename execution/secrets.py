@@ -4,6 +4,8 @@ import base64
 import time
 from collections.abc import Mapping
 
+from django.db import InterfaceError, OperationalError
+
 from audit.needles import problem
 from execution import oauth, secretsources, secretstore
 from execution.credentials import NO_CREDENTIALS, Credentials
@@ -34,7 +36,7 @@ def rejected(tool: ToolSpec, credentials: Credentials, *, cancel: Cancel | None 
 
 def _credentials(tool: ToolSpec, cancel: Cancel | None, rejected: str = "") -> Credentials:
     deadline = time.monotonic() + min(tool.runtime.timeout, PATIENCE)
-    profile, ref = tool.auth["profile"], tool.auth["secretRef"]
+    profile, ref = _setting(tool, "profile"), _setting(tool, "secretRef")
     name, _, key = ref.partition(":")
     found = _found(tool, name, deadline)
     if profile == OAUTH:
@@ -46,7 +48,7 @@ def _credentials(tool: ToolSpec, cancel: Cancel | None, rejected: str = "") -> C
         case "bearer":
             return _ready(tool, _bearer(value), {ref: value}, TOOL_AUTH_BEARER=value)
         case "api_key_header":
-            header = tool.auth["headerName"]
+            header = _setting(tool, "headerName")
             sent = {header: value}
             return _ready(tool, sent, {ref: value}, TOOL_AUTH_HEADER_NAME=header, TOOL_AUTH_HEADER_VALUE=value)
         case "basic":
@@ -54,7 +56,22 @@ def _credentials(tool: ToolSpec, cancel: Cancel | None, rejected: str = "") -> C
     raise _misconfigured(f"There is no profile {profile}")
 
 
+def _setting(tool: ToolSpec, name: str) -> str:
+    """What the manifest had to say; a row from elsewhere may lack it."""
+    value = tool.auth.get(name)
+    if not isinstance(value, str) or not value:
+        raise _misconfigured(f"The manifest says no {name}")
+    return value
+
+
 def _found(tool: ToolSpec, name: str, deadline: float) -> Found:
+    try:
+        return _looked_up(tool, name, deadline)
+    except (OperationalError, InterfaceError) as error:  # nothing has run yet: a later attempt is as good
+        raise unresolved(f"The secret {name} cannot be read now", can_retry=True) from error
+
+
+def _looked_up(tool: ToolSpec, name: str, deadline: float) -> Found:
     secret = Secret.objects.filter(name=name).first()
     if secret is None:
         raise unresolved(f"There is no secret named {name}")
@@ -94,9 +111,9 @@ def _oauth(
     tool: ToolSpec, name: str, found: Found, deadline: float, cancel: Cancel | None, rejected: str
 ) -> Credentials:
     client = Client(
-        token_url=tool.auth["tokenUrl"],
+        token_url=_setting(tool, "tokenUrl"),
         client_id=_text(found, name, "client_id"),
-        scopes=tuple(tool.auth["scopes"]),
+        scopes=tuple(tool.auth.get("scopes", ())),
         secret_version=f"{name}:{found.version}",
         client_secret=_text(found, name, "client_secret"),
     )

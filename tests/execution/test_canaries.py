@@ -234,9 +234,10 @@ def shapes(text: str) -> set[bytes]:
 
 
 @pytest.fixture
-def sweep(tmp_path: Path, settings: Any) -> Iterator[Sweep]:
+def sweep(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sweep]:
     """The toolkits, an agent that may call them, a backend that echoes, and a log that is kept."""
     settings.PLACET_EGRESS_ALLOW = ["127.0.0.0/8"]
+    monkeypatch.setenv("PLACET_SECRET_UNUSED", canary("environment").replace("ü", "u"))
     secretstore._noted.clear()
     folder = tmp_path / "spill"
     folder.mkdir()
@@ -310,6 +311,7 @@ def run(sweep: Sweep) -> None:
     for profile in PROFILES:
         sweep.resolved(profile, "native", canary(f"resolved {profile}"))
     sweep.spilled += [(name, canary("token").replace("ü", "u")) for name in ENCODINGS]
+    sweep.spilled.append(("raw", canary("environment").replace("ü", "u")))  # no child inherits it
     sweep.collect()
 
 

@@ -218,6 +218,20 @@ def test_a_second_refusal_is_the_end_and_names_no_token(
     assert "token-" not in call.error
 
 
+def test_a_web_service_that_answers_401_once_gets_a_new_token(endpoint: Endpoint, send: Any) -> None:
+    keep(value=CLIENT)
+
+    def service(request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        is_known = request.headers["Authorization"] == "Bearer token-2-e8a1"
+        return (200, {"done": True}) if is_known else (401, {"error": "expired"})
+
+    with Loopback(service) as backend:
+        runtime = {"type": "http", "endpoint": f"{backend.url}/send"}
+        call = send(auth(endpoint), runtime=runtime, idempotency="non_idempotent")
+    assert call.state == State.SUCCEEDED
+    assert (len(backend.asked), endpoint.given) == (2, 2)
+
+
 def test_other_profiles_are_refused_once(endpoint: Endpoint, backend: FakeRuntime, send: Any) -> None:
     keep(value="a-plain-text-1")
     backend.answers = [unauthorized(ErrorCode.AUTH_INVALID)]

@@ -2,11 +2,13 @@
 
 import base64
 import pickle
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from audit.models import Event
 from execution import secrets, secretstore
@@ -129,6 +131,34 @@ def test_a_value_copied_into_another_row_does_not_open() -> None:
     stolen = SecretVersion.objects.get(secret__name="search-key").sealed
     SecretVersion.objects.filter(secret=other).update(sealed=stolen)
     assert refused(sender({"profile": "bearer", "secretRef": "other-key"})).code is ErrorCode.SECRET_UNRESOLVED
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"profile": "bearer"},
+        {"profile": "api_key_header", "secretRef": "search-key"},
+        {"profile": "oauth2_client_credentials", "secretRef": "search-key"},
+        {"profile": "oauth2_client_credentials", "secretRef": "search-key:x", "tokenUrl": "https://t.example"},
+        {"profile": "mutual_tls", "secretRef": "search-key"},
+        {"secretRef": "search-key"},
+    ],
+)
+def test_a_setup_that_no_manifest_could_have_is_told_as_such(auth: dict[str, Any]) -> None:
+    keep(value={"value": VALUE, "client_id": "placet", "client_secret": VALUE})
+    assert refused(replace(sender({}), auth=auth)).code is ErrorCode.RUNTIME_INVALID
+
+
+def test_a_database_that_is_away_is_an_outage_and_not_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = sender(BEARER)
+
+    def away(*args: Any) -> Any:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(secrets, "_looked_up", away)
+    error = refused(tool)
+    assert error.code is ErrorCode.SECRET_UNRESOLVED
+    assert error.failure.can_retry
 
 
 def test_credentials_show_nothing_and_cannot_be_pickled_or_copied_into_a_message() -> None:
