@@ -7,9 +7,9 @@ from execution.cancel import Cancel
 from execution.egress import target as targets
 from execution.egress import tls
 from execution.egress.decoding import decoded
-from execution.egress.errors import EgressError, RedirectRefused
+from execution.egress.errors import AnswerTooLarge, EgressError, EgressFailed, RedirectRefused
 from execution.egress.headers import Headers
-from execution.egress.http1 import Reader, request_bytes
+from execution.egress.http1 import Head, Reader, request_bytes
 from execution.egress.line import Line, line
 from execution.egress.target import Target
 from execution.traffic import Traffic
@@ -68,5 +68,13 @@ class _Exchange:
         self._status = str(head.status)
         if 300 <= head.status < 400:
             raise RedirectRefused(head.status)
-        content = decoded(reader.body(head), head.headers.value("content-encoding"), self._limit)
+        content = self._content(reader, head)
         return Response(status=head.status, headers=head.headers, body=content, traffic=self.traffic)
+
+    def _content(self, reader: Reader, head: Head) -> bytes:
+        try:
+            return decoded(reader.body(head), head.headers.value("content-encoding"), self._limit)
+        except (AnswerTooLarge, EgressFailed):
+            if head.status < 400:
+                raise
+            return b""  # what is wrong is said by the status; the words to it are not worth another failure

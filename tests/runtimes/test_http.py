@@ -154,6 +154,22 @@ def test_b2_each_status_is_a_row_of_our_table(
     assert error.traffic.status == str(status)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        raw(b"HTTP/1.1 503 Busy\r\nContent-Length: 1000000000\r\n\r\n"),
+        endless(b"HTTP/1.1 503 Busy\r\n\r\n", b"x" * 65_536),
+        raw(b"HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nhalf"),
+        answer(b"not gzip", 503, Content_Encoding="gzip"),
+    ],
+)
+def test_b2_a_status_that_says_no_is_told_although_its_body_is_none(server: ToolServer, reply: Any) -> None:
+    server.answers["/"] = reply
+    failure = failed(server).failure
+    assert (failure.can_retry, failure.details["http_status"]) == (True, "503")
+    assert failure.message == "The tool answered 503"
+
+
 def test_b2_the_excerpt_is_short_and_holds_no_part_of_a_secret(server: ToolServer) -> None:
     server.answers["/"] = answer("x" * (MAX_EXCERPT - 30) + SECRET + "y" * 1000, 500)
     message = failed(server, credentials=Credentials(needles={"key": SECRET})).failure.message
