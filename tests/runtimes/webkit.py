@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +55,3 @@ def invocation(kind: str, endpoint: str, *, output_schema: Any = None, **fields:
         **fields,
     }
     return Invocation(tool=tool, **given)  # type: ignore[arg-type]  # all of a tool that a runtime looks at
-
-
-def seconds(act: Callable[[], Any]) -> float:
-    began = time.monotonic()
-    act()
-    return time.monotonic() - began
