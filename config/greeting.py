@@ -21,7 +21,10 @@ def greeting(home: Path, url: str, facts: dict[str, Any]) -> str:
     elif facts["is_first"]:
         agent = demo["agents"][0]
         lines += [f"  login     {demo['admin']['username']}", f"  password  {demo['admin']['password']}"]
-        lines += [f"  agent     {agent['name']}", f"  key       {agent['key']}", ""]
+        lines += [f"  agent     {agent['name']}", f"  key       {agent['key']}"]
+        for person in demo.get("approvers", ()):
+            lines += [f"  approver  {person['username']}, password {person['password']}"]
+        lines += [f"  approvals {url}/approvals/", ""]
         lines += [f"  Shown this once; kept in {kept}, which only this user can read."]
         lines += ["", "  A first call:", "", *first_call(url, agent["key"])]
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -18,9 +19,10 @@ def servers(database_url: str) -> Iterator[dict[str, str]]:
         yield {}
         return
     with redis() as broker, psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE laboratory")
-        yield {"DATABASE_URL": database_url.rpartition("/")[0] + "/laboratory", "CELERY_BROKER_URL": broker}
-        connection.execute("DROP DATABASE laboratory WITH (FORCE)")
+        name = f"laboratory_{uuid4().hex}"  # stories are told two at a time
+        connection.execute(f'CREATE DATABASE "{name}"')
+        yield {"DATABASE_URL": database_url.rpartition("/")[0] + f"/{name}", "CELERY_BROKER_URL": broker}
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture(scope="module")
