@@ -64,6 +64,17 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 
 
+def networks(name: str) -> list[str]:
+    """Ranges of addresses, comma separated: 10.0.0.0/8, 192.0.2.7, fd00::/8."""
+    ranges = words(name)
+    for word in ranges:
+        try:
+            ipaddress.ip_network(word)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name} must be ranges such as 127.0.0.0/8, not {word!r}") from None
+    return ranges
+
+
 def folder(name: str, default: Path) -> Path:
     return Path(os.environ.get(name) or default).expanduser().resolve()
 

@@ -28,6 +28,7 @@ _GROUPS = (
         "Access",
         (
             ("Agents", "smart_toy", "admin:policy_agent_changelist", ""),
+            ("Secrets", "key", "admin:execution_secret_changelist", "execution.view_secret execution.change_secret"),
             ("Access requests", "front_hand", "admin:policy_accessrequest_changelist", ""),
             ("Users", "person", "admin:auth_user_changelist", "auth.view_user"),
             ("Groups", "group", "admin:auth_group_changelist", "auth.view_group"),

@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +16,8 @@ from django.db import DatabaseError, IntegrityError, InterfaceError, Operational
 from audit import trail
 from audit.canonical import canonical
 from audit.redaction import clip
-from audit.rows import Rows
 from audit.trail import Chain, Entry
-from execution import bell, moves, parking, reading
+from execution import attempts, bell, moves, parking, reading
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -27,6 +25,7 @@ from execution.models import Attempt, Call, State
 from execution.opening import HOST, patience_for
 from execution.outcomes import warnings_about
 from execution.runtimes.base import RunResult
+from execution.traffic import NO_TRAFFIC, Traffic
 from policy import approvals, grants
 from policy.approvals import Use
 from registry import revision
@@ -153,7 +152,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     }
     detail = {"attempt": claim.fence, "duration_ms": duration, "result_sha256": hashlib.sha256(shown).hexdigest()}
     entry = Entry(event="call.succeeded", actor=_actor(claim), detail=detail)
-    if not _finish(claim, changes, entry, status="succeeded"):
+    if not _finish(claim, changes, entry, status="succeeded", traffic=result.traffic):
         return None
     return CallOutcome(
         id=claim.id,
@@ -167,7 +166,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     )
 
 
-def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
+def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallOutcome | None:
     """Record how the attempt went wrong, and that the call ends with it; None if it was taken over meanwhile."""
     told = _redacted(claim, failure)
     state = _ENDS.get(failure.code, State.FAILED)
@@ -175,7 +174,7 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
     changes = {"state": state.value, "error": orjson.dumps(told.as_json()).decode(), "duration_ms": duration}
     detail = {"attempt": claim.fence, "duration_ms": duration, "code": told.code.wire, "message": told.message}
     entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
-    if not _finish(claim, changes, entry, status=state.value, failure=told):
+    if not _finish(claim, changes, entry, status=state.value, failure=told, traffic=traffic):
         return None
     return CallOutcome(
         id=claim.id,
@@ -188,17 +187,30 @@ def fail(claim: Claim, failure: Failure) -> CallOutcome | None:
     )
 
 
-def retry(claim: Claim, failure: Failure, delay: float) -> bool:
+def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TRAFFIC) -> bool:
     """Record a failed attempt and put the call back in the queue for another one, `delay` seconds from now."""
     told = _redacted(claim, failure)
-    changes = {
+    changes: dict[str, Any] = {
         "state": State.QUEUED.value,
         "not_before": Later(delay),
         "resend_at": Later(delay + settings.PLACET_SWEEP),
     }
     detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
     entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
-    return _finish(claim, changes | {"lease_until": None}, entry, status="failed", failure=told, delay=delay)
+    changes["lease_until"] = None
+    return _finish(claim, changes, entry, status="failed", failure=told, delay=delay, traffic=traffic)
+
+
+def note(claim: Claim, event: str, detail: dict[str, Any]) -> None:
+    """Something worth knowing happened while the tool ran; the call stays where it is."""
+    entry = Entry(event=event, actor=_actor(claim), outcome="failed", detail=detail)
+
+    def write() -> bool:
+        with transaction.atomic():
+            trail.append(claim.chain, entry, trace_id=claim.trace_id)
+        return True
+
+    _insist(claim, write)
 
 
 def cancel(call: Call, *, actor: str) -> Call:
@@ -244,11 +256,12 @@ def _finish(
     status: str,
     failure: Failure | None = None,
     delay: float | None = None,
+    traffic: Traffic,
 ) -> bool:
     """Move a running call on, if this claim's fence still holds; a late write is recorded and changes nothing."""
     if changes["state"] != State.QUEUED:
         changes = ENDED | changes
-    attempt = Rows(Attempt, ATTEMPT, [_attempt(claim, status, failure, delay)])
+    attempt = attempts.ended(claim, status, failure, delay, traffic)
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
@@ -283,23 +296,6 @@ def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
 def _tail(claim: Claim) -> Chain:
     with transaction.atomic():
         return trail.chain_of("call", str(claim.id), is_locked=True)
-
-
-def _attempt(claim: Claim, status: str, failure: Failure | None, delay: float | None) -> tuple[Any, ...]:
-    return (
-        claim.id,
-        claim.fence,
-        claim.where,
-        claim.started_at,
-        datetime.now(UTC),
-        status,
-        failure.code.wire if failure else "",
-        failure.message if failure else "",
-        delay,
-    )
-
-
-ATTEMPT = ("call_id", "number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after")
 
 
 def _was_written_before(claim: Claim, status: str) -> bool:

@@ -11,6 +11,7 @@ import orjson
 
 from audit.redaction import Redactor
 from audit.trail import Chain
+from execution.credentials import Unseen
 from execution.messages import CallContext
 from execution.runtimes.hosts import Cancel
 from policy.sealedbox import seal, unseal
@@ -33,40 +34,59 @@ class Claim:
     trace_id: str
     where: str
     chain: Chain
+    needles: Unseen = field(default_factory=Unseen)  # what was resolved for this attempt: no text of it may be told
     cancel: Cancel = field(default_factory=Cancel)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     started: float = field(default_factory=time.perf_counter)
 
     @property
     def redactor(self) -> Redactor:
-        return redactor_for(self.context)
+        return redactor_for(self.context, self.needles)
+
+    @property
+    def holds_secrets(self) -> bool:
+        return bool(self.needles or self.context.secrets or self.context.authorization)
+
+    def __repr__(self) -> str:
+        return f"Claim({self.tool.tool_id} {self.id}, fence {self.fence})"
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
 
-def redactor_for(context: CallContext) -> Redactor:
-    """Everything the caller brought in secret is a needle; most calls bring nothing."""
-    if not context.secrets and not context.authorization:
+def redactor_for(context: CallContext, resolved: Mapping[str, str] | None = None) -> Redactor:
+    """What the caller brought in secret and what was resolved for the tool are needles; most calls have none."""
+    if not context.secrets and not context.authorization and not resolved:
         return PLAIN
     brought = {f"secret:{name}": value for name, value in context.secrets.items()}
-    return Redactor(brought | {f"authorization:{name}": token for name, token in context.authorization.items()})
+    brought |= {f"authorization:{name}": token for name, token in context.authorization.items()}
+    return Redactor(brought | dict(resolved or {}))
 
 
 def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContext) -> bytes:
     """Arguments and caller-brought context exactly as given, readable only with a key outside the database."""
     plain = orjson.dumps([arguments, dict(context.authorization), dict(context.secrets), context.user_id])
-    return seal(plain, bound_to=f"execution.call:{call}")
+    return seal(plain, bound_to=box(call))
 
 
 def unseal_what_runs(call: UUID, sealed: bytes | memoryview) -> tuple[Mapping[str, Any], CallContext]:
-    arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=f"execution.call:{call}"))
+    arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=box(call)))
     return arguments, CallContext(authorization=authorization, secrets=secrets, user_id=user_id)
 
 
 def seal_answer(call: UUID, answer: bytes) -> bytes:
-    return seal(answer, bound_to=f"execution.call:{call}:answer")
+    return seal(answer, bound_to=answer_box(call))
 
 
 def unseal_answer(call: UUID, sealed: bytes | memoryview) -> bytes:
-    return unseal(sealed, bound_to=f"execution.call:{call}:answer")
+    return unseal(sealed, bound_to=answer_box(call))
+
+
+def box(call: UUID) -> str:
+    """The name of the place that what runs is sealed for."""
+    return f"execution.call:{call}"
+
+
+def answer_box(call: UUID) -> str:
+    """The name of the place that an exact answer is sealed for."""
+    return f"execution.call:{call}:answer"

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from execution.traffic import NO_TRAFFIC, Traffic
+
 
 class Stage(Enum):
     """How far a call had come when it failed; the doors tell these three apart."""
@@ -47,6 +49,9 @@ class ErrorCode(Enum):
     ISOLATION_MISSING = Row("isolation_unavailable", "tool_isolation_unavailable", Stage.TOOL, 503, False)
     SECRET_UNRESOLVED = Row("secret_resolution_failed", "tool_secret_resolution_failed", Stage.TOOL, 424, False)
     EXECUTION_FAILED = Row("execution_failed", "tool_backend_failure", Stage.TOOL, 502, False)
+    AUTH_INVALID = Row("auth_invalid", "tool_auth_invalid", Stage.TOOL, 502, False)
+    AUTH_FORBIDDEN = Row("auth_forbidden", "tool_auth_forbidden", Stage.TOOL, 502, False)
+    AUTH_EXPIRED = Row("auth_expired", "tool_auth_expired", Stage.TOOL, 502, True)
     TIMEOUT = Row("timeout", "tool_execution_timeout", Stage.TOOL, 504, True)
     CANCELED = Row("canceled", "tool_execution_canceled", Stage.TOOL, 499, False)
     OUTCOME_UNKNOWN = Row("outcome_unknown", "tool_outcome_unknown", Stage.TOOL, 502, False)
@@ -120,10 +125,13 @@ _OPTIONAL = (
 class CallError(Exception):
     """Raised inside the pipeline and by runtimes; the pipeline turns it into the call's end."""
 
-    def __init__(self, code: ErrorCode, message: str, *, is_sent: bool = True, **more: Any) -> None:
+    def __init__(
+        self, code: ErrorCode, message: str, *, is_sent: bool = True, traffic: Traffic = NO_TRAFFIC, **more: Any
+    ) -> None:
         """`is_sent` is False only if the tool provably never got the call."""
         super().__init__(message)
         self.is_sent = is_sent
+        self.traffic = traffic
         self.failure = Failure(code=code, message=message, **more)
 
     @property

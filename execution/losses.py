@@ -1,6 +1,5 @@
 """Calls whose worker was lost: queued again, given up, or settled by a person who found out."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -10,10 +9,10 @@ from django.db.models.functions import Now
 
 from audit import rows, trail
 from audit.trail import Entry
-from execution import bell
-from execution.calls import ATTEMPT, ENDED
+from execution import attempts, bell
+from execution.calls import ENDED
 from execution.errors import ErrorCode, Failure
-from execution.models import Attempt, Call, State
+from execution.models import Call, State
 from registry.clock import Later
 
 
@@ -56,8 +55,7 @@ def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
         lost = Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Now())
         if not lost.update(**changes):
             return False
-        row = (call.pk, call.fence, "", call.started_at, datetime.now(UTC), "lost", "", "", None)
-        rows.insert(Attempt, ATTEMPT, [row])
+        rows.insert(*attempts.lost(call))
         chain = trail.chain_of("call", str(call.pk), is_locked=True)
         trail.append(chain, entry, trace_id=call.trace_id)
         bell.ring(str(call.pk))

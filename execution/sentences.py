@@ -96,6 +96,10 @@ def _stale(actor: str, detail: Detail) -> str:
     return f"{_attempt(detail)} came back after another had taken over; its answer was not used."
 
 
+def _auth_expired(actor: str, detail: Detail) -> str:
+    return f"{_attempt(detail)} was refused with a token that had been good; it went on with a new one."
+
+
 def _attempt(detail: Detail) -> str:
     return f"Attempt {detail['attempt']}" if "attempt" in detail else "The call"
 
@@ -140,6 +144,7 @@ _TOLD: dict[str, Callable[[str, Detail], str]] = {
     "call.cancelled": _cancelled,
     "call.cancel_requested": lambda actor, detail: f"{who(actor)} asked the running tool to stop.",
     "call.retry_scheduled": _retry,
+    "call.auth_expired": _auth_expired,
     "call.requeued": lambda actor, detail: f"{_attempt(detail)} was lost with its worker; the call is queued again.",
     "call.expired": lambda actor, detail: _why(detail) if detail else "No worker took it in time; it did not run.",
     "call.awaiting_approval": lambda actor, detail: "Parked until people have decided.",

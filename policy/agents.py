@@ -69,7 +69,7 @@ def create(
     except IntegrityError:
         raise AgentError(f"there is already an agent named {name!r}") from None
     jwt_secret = secrets.token_urlsafe(32)
-    agent.sealed_jwt_secret = seal(jwt_secret.encode(), bound_to=_jwt_row(agent))
+    agent.sealed_jwt_secret = seal(jwt_secret.encode(), bound_to=jwt_box(agent.pk))
     agent.save(update_fields=["sealed_jwt_secret"])
     for verb, names in (("call", call), ("serve", serve)):
         for toolkit in _toolkits(names):
@@ -119,11 +119,12 @@ def hash_of(key: str) -> str:
 def jwt_secret_of(agent: Agent) -> str | None:
     if agent.sealed_jwt_secret is None:
         return None
-    return unseal(bytes(agent.sealed_jwt_secret), bound_to=_jwt_row(agent)).decode()
+    return unseal(bytes(agent.sealed_jwt_secret), bound_to=jwt_box(agent.pk)).decode()
 
 
-def _jwt_row(agent: Agent) -> str:
-    return f"policy.agent:{agent.pk}:jwt_secret"
+def jwt_box(agent_id: int) -> str:
+    """The name of the place that an agent's JWT secret is sealed for."""
+    return f"policy.agent:{agent_id}:jwt_secret"
 
 
 def _toolkits(names: Iterable[str]) -> list[Toolkit]:

@@ -71,7 +71,7 @@ def ask(id: UUID, asked: Asked) -> Approval:
         risk=RiskLevel(question.tool.risk),
         user_id=question.user_id,
         trace_id=asked.trace_id,
-        sealed_arguments=seal(asked.shown, bound_to=_box(id)),
+        sealed_arguments=seal(asked.shown, bound_to=box(id)),
         arguments_digest=asked.arguments_digest,
         digest=asked.digest,
         revision=decision.revision,
@@ -197,7 +197,7 @@ def shown_arguments(approval: Approval) -> Any | None:
     """Exactly what will run, except what the schema or the caller marked secret; None once the question is settled."""
     if approval.sealed_arguments is None:
         return None
-    return orjson.loads(unseal(approval.sealed_arguments, bound_to=_box(approval.pk)))
+    return orjson.loads(unseal(approval.sealed_arguments, bound_to=box(approval.pk)))
 
 
 def history(approval: Approval, limit: int = 5) -> list[Approval]:
@@ -315,5 +315,6 @@ def _still_stands(approval: Approval) -> bool:
     return False
 
 
-def _box(id: UUID) -> str:
+def box(id: UUID) -> str:
+    """The name of the place that an approval's arguments are sealed for."""
     return f"policy.approval:{id}"

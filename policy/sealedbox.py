@@ -27,13 +27,19 @@ def unseal(sealed: bytes | memoryview, *, bound_to: str) -> bytes:
     """What was sealed for exactly this row; anything else is Unsealable."""
     sealed = bytes(sealed)
     at = 1 + (sealed[0] if sealed else 0)
-    key = settings.PLACET_SEALING_KEYS.get(sealed[1:at].decode("utf-8", "replace"))
+    key = settings.PLACET_SEALING_KEYS.get(key_of(sealed))
     if key is None:
         raise Unsealable(f"the key that sealed {bound_to} is not among PLACET_SEALING_KEYS")
     try:
         return _cipher(key).decrypt(sealed[at : at + _NONCE], sealed[at + _NONCE :], bound_to.encode())
     except (InvalidTag, ValueError):
         raise Unsealable(f"what is sealed at {bound_to} was altered or belongs to another row") from None
+
+
+def key_of(sealed: bytes | memoryview) -> str:
+    """The id of the key that something was sealed with."""
+    sealed = bytes(sealed)
+    return sealed[1 : 1 + (sealed[0] if sealed else 0)].decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=16)

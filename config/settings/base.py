@@ -215,6 +215,10 @@ CELERY_BEAT_SCHEDULE = {
     "replays": {"task": "policy.sweep_replays", "schedule": 15.0, "options": {"expires": 15.0}},
 }
 PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
+# Ranges that tools may be reached in although they are private. A metadata service has to be named by its own address.
+PLACET_EGRESS_ALLOW = env.networks("PLACET_EGRESS_ALLOW")
+# docker or podman, by name or by path; the first that answers if it is empty.
+PLACET_CONTAINER_ENGINE = env.text("PLACET_CONTAINER_ENGINE", "")
 PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
@@ -237,3 +241,10 @@ if (_mail := env.mail("EMAIL_URL")) is not None:
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("PLACET_MAIL_FROM", "") or "Placet <placet@localhost>"
 PLACET_NOTICE_WEBHOOK = env.webhook("PLACET_NOTICE_WEBHOOK")
 PLACET_NOTICE_SECRET = env.text("PLACET_NOTICE_SECRET", "")
+
+# Where secrets lie that are not stored here: a mounted folder, and HashiCorp Vault (KV version 2).
+PLACET_SECRET_FILES = env.text("PLACET_SECRET_FILES", "")
+PLACET_VAULT_ADDR = env.text("PLACET_VAULT_ADDR", "")
+PLACET_VAULT_TOKEN = env.text("PLACET_VAULT_TOKEN", "")
+PLACET_VAULT_TOKEN_FILE = env.text("PLACET_VAULT_TOKEN_FILE", "")
+PLACET_VAULT_MOUNT = env.text("PLACET_VAULT_MOUNT", "secret")

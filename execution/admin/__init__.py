@@ -1,7 +1,8 @@
-"""Calls, attempts and demotions in the web admin."""
+"""Calls, attempts, demotions and secrets in the web admin."""
 
 from execution.admin.attempt import AttemptAdmin
 from execution.admin.call import CallAdmin
 from execution.admin.demotion import DemotionAdmin
+from execution.admin.secret import SecretAdmin
 
-__all__ = ["AttemptAdmin", "CallAdmin", "DemotionAdmin"]
+__all__ = ["AttemptAdmin", "CallAdmin", "DemotionAdmin", "SecretAdmin"]

@@ -26,7 +26,7 @@ STATUSES = {
 class AttemptAdmin(ReadOnlyAdmin):
     """Each shows what came of one run; the call's timeline tells the rest."""
 
-    list_display = ["ended", "of", "number", "came_to", "ran", "why"]
+    list_display = ["ended", "of", "number", "came_to", "ran", "upstream", "why"]
     list_filter = [("finished_at", SpanFilter)]
     list_display_links = None
     search_fields = ["call__tool_ref", "call__call_id", "where", "code", "detail"]
@@ -35,7 +35,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         attempts = Attempt.objects.select_related("call").only(
-            "number", "where", "finished_at", "status", "code", "detail", "call__tool_ref"
+            "number", "where", "finished_at", "status", "code", "detail", "upstream_status", "call__tool_ref"
         )
         if not request.user.has_perm("execution.view_call"):
             attempts = attempts.filter(call__in=visible_calls(request.user, None).order_by().values("pk"))
@@ -57,6 +57,10 @@ class AttemptAdmin(ReadOnlyAdmin):
     @display(description="Where")
     def ran(self, attempt: Attempt) -> str:
         return visible(attempt.where) or "-"
+
+    @display(description="Upstream")
+    def upstream(self, attempt: Attempt) -> str:
+        return visible(attempt.upstream_status) or "-"
 
     @display(description="Why")
     def why(self, attempt: Attempt) -> str:

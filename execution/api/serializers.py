@@ -16,7 +16,19 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
     class Meta:
         model = Attempt
-        fields = ["number", "where", "started_at", "finished_at", "status", "code", "detail", "retry_after"]
+        fields = [
+            "number",
+            "where",
+            "started_at",
+            "finished_at",
+            "status",
+            "code",
+            "detail",
+            "retry_after",
+            "sent",
+            "received",
+            "upstream_status",
+        ]
         read_only_fields = fields
 
 

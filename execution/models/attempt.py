@@ -15,6 +15,9 @@ class Attempt(models.Model):
     code = models.CharField(max_length=40, default="", blank=True)
     detail = models.TextField(default="", blank=True)
     retry_after = models.FloatField(null=True)  # seconds until the next attempt, if there is one
+    sent = models.PositiveBigIntegerField(default=0, db_default=0)  # bytes to the tool over the network
+    received = models.PositiveBigIntegerField(default=0, db_default=0)
+    upstream_status = models.CharField(max_length=40, default="", db_default="", blank=True)  # "503", "UNAVAILABLE"
 
     class Meta:
         ordering = ["call", "number"]

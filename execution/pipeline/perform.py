@@ -1,20 +1,23 @@
 """Chapter two, in the worker: judge again, run, verify, record."""
 
 import logging
+import traceback
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from audit.redaction import clip
-from execution import calls, dispatch, inline, pulse, retries
+from execution import calls, dispatch, inline, pulse, retries, secrets
 from execution.asking import bound
 from execution.claim import Claim, unseal_what_runs
+from execution.credentials import Credentials
 from execution.errors import CallError, ErrorCode, Failure
 from execution.messages import CallContext, CallOutcome
 from execution.models import Call, State
 from execution.pipeline.steps import check_output
 from execution.runtimes import runtime_for
-from execution.runtimes.base import Invocation
+from execution.runtimes.base import Invocation, RunResult
+from execution.traceparent import traceparent
 from policy import acting, breakglass, engine, grants
 from policy.caller import Caller
 from policy.decision import Decision, Effect
@@ -29,6 +32,7 @@ from registry.toolspec import ToolSpec
 logger = logging.getLogger(__name__)
 
 MAX_LINE = 1_000
+_NOT_LET_IN = {ErrorCode.AUTH_INVALID, ErrorCode.AUTH_EXPIRED}
 LOOKS = 3  # at a call that moves while we look at it; after that the sweeper sends it once more
 
 
@@ -64,14 +68,40 @@ def attempt(claim: Claim) -> CallOutcome | None:
     """One run of a claimed call, to its recorded end; None if the call goes on, in the queue or in other hands."""
     try:
         with pulse.kept(claim):
-            result = runtime_for(claim.tool).run(_invocation(claim))
+            result = _run(claim)
         check_output(claim.tool, result)
         return calls.succeed(claim, result)
     except CallError as error:
         return _failed(claim, error)
     except Exception:
-        logger.exception("call %s met a bug", claim.id)
+        logger.error("call %s met a bug", claim.id, exc_info=not claim.holds_secrets)
         calls.fail(claim, Failure(code=ErrorCode.INTERNAL, message="Placet failed to run the call", can_retry=False))
+        if claim.holds_secrets:  # the exception may quote them, and whoever logs it does not know them
+            logger.error("%s", claim.redactor.text(traceback.format_exc()))
+            raise RuntimeError(f"call {claim.id} met a bug, told above") from None
+        raise
+
+
+def _run(claim: Claim) -> RunResult:
+    """The tool with credentials of this moment; a token that it no longer takes is replaced, once."""
+    runtime = runtime_for(claim.tool)
+    credentials = secrets.resolve(claim.tool, cancel=claim.cancel)
+    claim.needles.update(credentials.needles)
+    try:
+        return runtime.run(_invocation(claim, credentials))
+    except CallError as error:
+        if error.code not in _NOT_LET_IN:
+            raise
+        fresh = secrets.rejected(claim.tool, credentials, cancel=claim.cancel)
+        if fresh is None:
+            raise
+    claim.needles.update(fresh.needles)
+    calls.note(claim, "call.auth_expired", {"attempt": claim.fence, "code": ErrorCode.AUTH_EXPIRED.wire})
+    try:
+        return runtime.run(_invocation(claim, fresh))
+    except CallError as error:
+        if error.code is ErrorCode.AUTH_EXPIRED:
+            raise CallError(ErrorCode.AUTH_INVALID, str(error), traffic=error.traffic) from error
         raise
 
 
@@ -135,7 +165,7 @@ def _withdrawn(call: Call) -> CallError:
     )
 
 
-def _invocation(claim: Claim) -> Invocation:
+def _invocation(claim: Claim, credentials: Credentials) -> Invocation:
     return Invocation(
         tool=claim.tool,
         arguments=claim.arguments,
@@ -144,8 +174,10 @@ def _invocation(claim: Claim) -> Invocation:
         agent=claim.agent,
         user_id=claim.context.user_id,
         trace_id=claim.trace_id,
+        traceparent=traceparent(claim.id, claim.fence, claim.trace_id),
         secrets=claim.context.secrets,
         authorization=claim.context.authorization,
+        credentials=credentials,
         timeout=claim.tool.runtime.timeout,
         cancel=claim.cancel,
         on_news=lambda news: _tell(claim, news),
@@ -166,7 +198,7 @@ def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
     delay = None if claim.cancel.is_set() else retries.next_delay(claim, failure, is_sent=error.is_sent)
     if delay is None:
-        return calls.fail(claim, failure)
-    if calls.retry(claim, failure, delay):
+        return calls.fail(claim, failure, error.traffic)
+    if calls.retry(claim, failure, delay, error.traffic):
         dispatch.send(claim.id, delay=delay)
     return None

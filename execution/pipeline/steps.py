@@ -80,7 +80,8 @@ def check_output(tool: ToolSpec, result: RunResult) -> None:
         return
     if tool.output is None:
         if result.value is not None:
-            raise CallError(ErrorCode.EXECUTION_FAILED, "The tool returned output although it declares none")
+            message = "The tool returned output although it declares none"
+            raise CallError(ErrorCode.EXECUTION_FAILED, message, traffic=result.traffic)
         return
     violations = tool.output.violations(result.value)
     if violations:
@@ -89,4 +90,5 @@ def check_output(tool: ToolSpec, result: RunResult) -> None:
             ErrorCode.EXECUTION_FAILED,
             "The tool returned something other than it declares",
             developer_message=f"The output does not fit the tool's output schema: {told}",
+            traffic=result.traffic,
         )

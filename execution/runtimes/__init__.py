@@ -2,10 +2,20 @@
 
 from execution.errors import CallError, ErrorCode
 from execution.runtimes.base import Runtime
+from execution.runtimes.container import ContainerRuntime
+from execution.runtimes.external import ExternalRuntime
+from execution.runtimes.http import HttpRuntime
 from execution.runtimes.python import PythonRuntime
+from execution.runtimes.wasm import WasmRuntime
 from registry.toolspec import ToolSpec
 
-RUNTIMES: dict[str, Runtime] = {"python": PythonRuntime()}
+RUNTIMES: dict[str, Runtime] = {
+    "python": PythonRuntime(),
+    "http": HttpRuntime(),
+    "external": ExternalRuntime(),
+    "container": ContainerRuntime(),
+    "wasm": WasmRuntime(),
+}
 
 
 def runtime_for(tool: ToolSpec) -> Runtime:

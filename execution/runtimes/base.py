@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from execution.runtimes.hosts import Cancel
+from execution.cancel import Cancel
+from execution.credentials import NO_CREDENTIALS, Credentials
+from execution.traffic import NO_TRAFFIC, Traffic
 from registry.toolspec import ToolSpec
 
 
@@ -19,8 +21,10 @@ class Invocation:
     agent: str
     user_id: str = ""
     trace_id: str = ""
+    traceparent: str = ""  # W3C Trace Context, ready to be sent
     secrets: Mapping[str, str] = field(default_factory=dict)
     authorization: Mapping[str, str] = field(default_factory=dict)
+    credentials: Credentials = NO_CREDENTIALS  # what Placet brings to the tool
     timeout: float = 30.0
     max_answer: int = 1_000_000
     cancel: Cancel
@@ -36,6 +40,7 @@ class RunResult:
 
     value: Any = None
     content: tuple[Mapping[str, Any], ...] = ()
+    traffic: Traffic = NO_TRAFFIC
 
 
 class Runtime(Protocol):

@@ -20,6 +20,7 @@ FINAL = frozenset(("value", "content", "error"))
 _CHUNK = 65536
 _SIDE_TALK = 4_000_000  # bytes of progress and logs in one call; a host that keeps to its own bounds stays below
 _GRACE = 0.04  # seconds a process that is gone may take to say how it ended
+_LONG_GRACE = 1.0  # the same for one that never listened: its status may say why, and no tool's time is running
 _MAX_STRAYS = 1000
 
 
@@ -73,7 +74,7 @@ class Host:
 
     __slots__ = ("_answers", "_buffer", "_home", "_is_ready", "_process", "_sock", "folder")
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    def __init__(self, folder: Path, home: Path, *, is_confined: bool = False) -> None:
         self.folder = folder
         self._home = home
         self._is_ready = False
@@ -83,7 +84,9 @@ class Host:
         self._sock.setblocking(False)
         self._answers = select.poll()
         self._answers.register(self._sock, select.POLLIN)
-        options = ("--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid()))
+        options = ["--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid())]
+        if is_confined:
+            options += ["--walls", "confined"]
         try:
             self._process = subprocess.Popen(
                 child.command("placet.host", *options),
@@ -180,7 +183,7 @@ class Host:
     def _crashed(self, *, is_started: bool) -> HostCrashed:
         self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE)
+            self._process.wait(_GRACE if is_started else _LONG_GRACE)
         return HostCrashed(self._process.returncode, is_started=is_started)
 
     def _send(self, frame: dict[str, Any], deadline: float) -> None:

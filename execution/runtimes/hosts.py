@@ -75,10 +75,12 @@ class HostPool:
         max_answer: int = 1_000_000,
         cancel: Cancel | None = None,
         on_frame: Callable[[dict[str, Any]], None] | None = None,
+        is_confined: bool = False,
     ) -> dict[str, Any]:
         """Has a host of the folder answer one request: the final frame, or a HostError, within `timeout` seconds.
 
-        The time until a host is ready is not the tool's: it has its own limit, `patience`.
+        The time until a host is ready is not the tool's: it has its own limit, `patience`. A confined call gets a
+        host that ran nothing before, has narrow limits, and ends with it.
         """
         ready_by = time.monotonic() + (timeout if patience is None else patience)
         self._enter(folder, ready_by, cancel)
@@ -86,14 +88,15 @@ class HostPool:
         frame: dict[str, Any] = {}
         is_fit = False
         try:
-            host = self._idle_host(folder) or self._new_host(folder, ready_by)
+            found = None if is_confined else self._idle_host(folder)
+            host = found or self._new_host(folder, ready_by, is_confined=is_confined)
             with waking(cancel, host.hang_up):
                 host.await_ready(ready_by)
                 deadline = time.monotonic() + timeout
                 for frame in host.ask(request, deadline, max_answer):
                     if on_frame is not None and frame["kind"] not in FINAL:
                         on_frame(frame)
-            is_fit = not frame.pop("is_spent", False)
+            is_fit = not frame.pop("is_spent", False) and not is_confined
         except HostCrashed as crash:
             if cancel is not None and cancel.is_set():
                 raise HostCancelled(is_started=crash.is_started) from None
@@ -168,9 +171,9 @@ class HostPool:
             mine[-1].kill()
             self._bury(mine[-1])
 
-    def _new_host(self, folder: Path, deadline: float) -> Host:
+    def _new_host(self, folder: Path, deadline: float, *, is_confined: bool) -> Host:
         try:
-            starting = self._spawner.submit(self._spawn, folder)
+            starting = self._spawner.submit(self._spawn, folder, is_confined)
         except RuntimeError:
             raise HostBusy("The pool is closed") from None
         try:
@@ -179,10 +182,10 @@ class HostPool:
             starting.add_done_callback(self._discard)  # It comes too late for us, and would never be found again.
             raise HostBusy("No host was started in time") from None
 
-    def _spawn(self, folder: Path) -> Host:
+    def _spawn(self, folder: Path, is_confined: bool) -> Host:
         if self._homes is None:
             self._homes = Homes(self._homes_parent)
-        host = Host(folder, self._homes.new())
+        host = Host(folder, self._homes.new(), is_confined=is_confined)
         with self._lock:
             self._hosts.add(host)
         return host

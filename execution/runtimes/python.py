@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from execution.errors import CallError, ErrorCode
+from execution.runtimes import isolation
 from execution.runtimes.base import Invocation, RunResult
 from execution.runtimes.hosts import AnswerTooLarge, HostBusy, HostCancelled, HostCrashed, HostPool, HostTimeout
+from placet.host import NO_WALLS
 from registry import sources
 
 PATIENCE = 10.0  # seconds in which a host must be ready, however short the tool's own time is
 
 
 class PythonRuntime:
-    """Runs `module:function` of a toolkit's frozen source in a tool host."""
+    """Runs `module:function` of a toolkit's frozen source in a tool host; a risky tool in a narrow one of its own."""
 
     @cached_property
     def _pool(self) -> HostPool:
@@ -59,6 +61,7 @@ class PythonRuntime:
                 max_answer=invocation.max_answer,
                 cancel=invocation.cancel,
                 on_frame=invocation.on_news,
+                is_confined=isolation.is_confined(invocation.tool),
             )
         except HostTimeout as error:
             raise CallError(
@@ -77,6 +80,8 @@ class PythonRuntime:
                 ErrorCode.EXECUTION_FAILED, "The tool's answer is too large", details={"limit": invocation.max_answer}
             ) from error
         except HostCrashed as error:
+            if error.returncode == NO_WALLS and not error.is_started:
+                raise isolation.missing("process", "The tool's process could not be given its limits") from error
             raise CallError(
                 ErrorCode.EXECUTION_FAILED,
                 "The tool's process ended before it answered",

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from registry.publishing import publish
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
+from tests.runtimes import sandboxlabs, weblabs
 
 PYTHON = """
 import os
@@ -55,16 +57,30 @@ def _python(folder: Path) -> None:
     (folder / "lab.py").write_text(PYTHON)
 
 
-# How each runtime gets the toolkit Lab with echo, fail, hang, die and flood.
-LABS: Mapping[str, Callable[[Path], None]] = {"python": _python}
+# How each runtime gets the toolkit Lab with echo, fail, hang, die and flood; one that needs a server returns a context.
+LABS: Mapping[str, Callable[[Path], AbstractContextManager[Any] | None]] = {
+    "container": sandboxlabs.container,
+    "external": weblabs.external,
+    "http": weblabs.http,
+    "python": _python,
+    "wasm": sandboxlabs.wasm,
+}
 
 
-@pytest.fixture(params=sorted(LABS))
-def lab(request: pytest.FixtureRequest, tmp_path: Path, db: None) -> Callable[..., Any]:
-    LABS[request.param](tmp_path)
-    for result in import_folder(tmp_path, by=None):
-        publish(result.version, by=None)
+NEEDS = {"container": "podman"}
 
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.needs(NEEDS[name]) if name in NEEDS else ()) for name in sorted(LABS)]
+)
+def lab(request: pytest.FixtureRequest, tmp_path: Path, db: None) -> Iterator[Callable[..., Any]]:
+    with LABS[request.param](tmp_path) or nullcontext():
+        for result in import_folder(tmp_path, by=None):
+            publish(result.version, by=None)
+        yield _runner(request.param)
+
+
+def _runner(runtime: str) -> Callable[..., Any]:
     def run(name: str, cancel: Cancel | None = None, **fields: Any) -> Any:
         ref = ToolRef.parse(f"Lab.{name}")
         assert ref is not None
@@ -79,7 +95,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path, db: None) -> Callable[..
             **fields,
         }
         invocation = Invocation(tool=tool, cancel=cancel or Cancel(), on_news=lambda news: None, **given)
-        return RUNTIMES[request.param].run(invocation)
+        return RUNTIMES[runtime].run(invocation)
 
     return run
 

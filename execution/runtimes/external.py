@@ -1,0 +1,26 @@
+"""The external runtime: a service that speaks Tool Contract v1 gets the whole envelope and answers with one."""
+
+import orjson
+
+from execution import envelope
+from execution.runtimes import upstream
+from execution.runtimes.base import Invocation, RunResult
+
+
+class ExternalRuntime:
+    """Asks a service that knows the contract."""
+
+    def run(self, invocation: Invocation) -> RunResult:
+        response = upstream.exchange(
+            invocation,
+            "POST",
+            invocation.tool.runtime.options["endpoint"],
+            headers={
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                "X-Tool-Contract-Version": envelope.VERSION,
+            },
+            body=orjson.dumps(envelope.request_envelope(invocation)),
+        )
+        upstream.check_status(response, invocation)
+        return envelope.read_response(response.body, invocation, traffic=response.traffic)
