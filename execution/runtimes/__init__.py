@@ -4,6 +4,7 @@ from execution.errors import CallError, ErrorCode
 from execution.runtimes.base import Runtime
 from execution.runtimes.container import ContainerRuntime
 from execution.runtimes.external import ExternalRuntime
+from execution.runtimes.grpc import GrpcRuntime
 from execution.runtimes.http import HttpRuntime
 from execution.runtimes.python import PythonRuntime
 from execution.runtimes.wasm import WasmRuntime
@@ -13,6 +14,7 @@ RUNTIMES: dict[str, Runtime] = {
     "python": PythonRuntime(),
     "http": HttpRuntime(),
     "external": ExternalRuntime(),
+    "grpc": GrpcRuntime(),
     "container": ContainerRuntime(),
     "wasm": WasmRuntime(),
 }
