@@ -3,7 +3,7 @@
 import math
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -32,6 +32,7 @@ from execution.grpc.place import Place
 from execution.traffic import Traffic
 
 MAX_CHATTER = 1_000_000  # bytes that may come besides an answer: frames, pings, headers
+_FRAME = 9  # bytes before the content of a frame
 _STREAM = 1  # of a client's connection the first, and here the only one
 # How a proxy's status on the way is told, as gRPC has it.
 _BY_HTTP = {
@@ -104,6 +105,7 @@ class _Conversation:
         self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding=False))
         self._h2.local_settings = Settings(client=True, initial_values={SettingCodes.ENABLE_PUSH: 0})
         self._rest = memoryview(b"")
+        self._wire = bytearray()  # what came of a frame that is not whole yet
         self._body = bytearray()
         self._headers: dict[str, str] = {}
         self._trailers: dict[str, str] = {}
@@ -195,12 +197,26 @@ class _Conversation:
         if self._line.received > 2 * self._limit + MAX_CHATTER:
             self._broken("it talks without ever answering")
         try:
-            for event in self._h2.receive_data(data):
-                self._take(event)
+            for frame in self._frames(data):
+                for event in self._h2.receive_data(frame):
+                    self._take(event)
         except EgressError:
             raise
         except Exception as error:  # the other side's bytes: whatever a reader stumbles over is their fault
             self._broken(f"it does not speak HTTP/2 as it should ({type(error).__name__})", error)
+
+    def _frames(self, data: bytes) -> Iterator[bytes]:
+        """Each frame as soon as it is whole, so that what one of them means is known before the next is read."""
+        self._wire += data
+        while len(self._wire) >= _FRAME:
+            size = int.from_bytes(self._wire[:3], "big")
+            if size > self._h2.max_inbound_frame_size:
+                self._broken("it does not speak HTTP/2, or its frames are larger than agreed")
+            if len(self._wire) < _FRAME + size:
+                return
+            frame = bytes(self._wire[: _FRAME + size])
+            del self._wire[: _FRAME + size]
+            yield frame
 
     def _take(self, event: Event) -> None:
         match event:

@@ -85,13 +85,9 @@ def echoes(answer: Callable[[Any], Any]) -> Act:
     return act
 
 
-def fails(status: Status, message: str | None = None, **metadata: str) -> Act:
+def fails(status: Status, message: str | None = None) -> Act:
     async def act(server: GrpcServer, stream: Stream[bytes, bytes], asked: Any) -> None:
-        if metadata:
-            named = {name.replace("_", "-"): value for name, value in metadata.items()}
-            await stream.send_trailing_metadata(status=status, status_message=message, metadata=named)
-        else:
-            raise GRPCError(status, message)
+        raise GRPCError(status, message)
 
     return act
 
