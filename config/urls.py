@@ -11,6 +11,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("execution.protocols.oxp.urls")),
     path("", include("execution.protocols.otc.urls")),
+    path("", include("execution.protocols.tool_contract.urls")),
     path("", include("execution.urls")),
     path("", include("policy.urls")),
     path("api/", include("audit.api.urls")),

@@ -24,7 +24,7 @@ from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
 from execution.opening import HOST, RESEND_AFTER, patience_for
-from execution.outcomes import warnings_about
+from execution.outcomes import ended
 from execution.runtimes.base import RunResult
 from execution.traffic import NO_TRAFFIC, Traffic
 from policy import approvals, grants
@@ -155,16 +155,9 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     entry = Entry(event="call.succeeded", actor=_actor(claim), detail=detail)
     if not _finish(claim, changes, entry, status="succeeded", traffic=result.traffic):
         return None
-    return CallOutcome(
-        id=claim.id,
-        call_id=claim.call_id,
-        state=State.SUCCEEDED,
-        tool_id=claim.tool.tool_id,
-        value=None if result.content else answer,
-        content=tuple(answer) if result.content else (),
-        duration_ms=duration,
-        warnings=warnings_about(claim.tool),
-    )
+    if result.content:
+        return ended(claim, State.SUCCEEDED, duration, content=tuple(answer))
+    return ended(claim, State.SUCCEEDED, duration, value=answer)
 
 
 def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallOutcome | None:
@@ -177,15 +170,7 @@ def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallO
     entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
     if not _finish(claim, changes, entry, status=state.value, failure=told, traffic=traffic):
         return None
-    return CallOutcome(
-        id=claim.id,
-        call_id=claim.call_id,
-        state=state,
-        tool_id=claim.tool.tool_id,
-        failure=told,
-        duration_ms=duration,
-        warnings=warnings_about(claim.tool),
-    )
+    return ended(claim, state, duration, failure=told)
 
 
 def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TRAFFIC) -> bool:
@@ -193,12 +178,12 @@ def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TR
     told = _redacted(claim, failure)
     changes: dict[str, Any] = {
         "state": State.QUEUED.value,
+        "lease_until": None,
         "not_before": Later(delay),
         "resend_at": Later(delay + RESEND_AFTER),
     }
     detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
     entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
-    changes["lease_until"] = None
     return _finish(claim, changes, entry, status="failed", failure=told, delay=delay, traffic=traffic)
 
 

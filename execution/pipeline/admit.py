@@ -1,6 +1,7 @@
 """Chapter one, at the door: know the call, judge it, hand it over."""
 
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
 from execution import asking, dispatch, inline, opening
@@ -11,7 +12,7 @@ from execution.messages import CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import attempt
-from execution.pipeline.steps import check_input, check_requirements, find_tool
+from execution.pipeline.steps import check_belief, check_input, check_requirements, find_tool
 from policy import engine, shadowing
 from policy.decision import Decision, Effect
 from policy.question import Question
@@ -26,22 +27,34 @@ def admit(request: CallRequest) -> CallOutcome:
         tool: ToolSpec | None = None
         try:
             tool = find_tool(request)
+            check_belief(tool, request.belief)
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
         except CallError as error:
-            return _refuse(request, tool, None, error.failure)
-        question = question_about(request, tool)
-        decision = engine.decide(question)
-        try:
-            match decision.effect:
-                case Effect.DENY:
-                    return _refuse(request, tool, decision, denial(decision))
-                case Effect.ASK:
-                    return _ask(request, question, decision)
-                case Effect.ALLOW:
-                    return _allow(request, question, decision)
-        except CallError as error:  # a limit was reached: nothing is kept, so that the same call can come again
-            return _turn_away(request, tool, error.failure)
+            return _told(request, _refuse(request, tool, None, error.failure))
+        return _told(request, _judged(request, tool))
+
+
+def _judged(request: CallRequest, tool: ToolSpec) -> CallOutcome:
+    question = question_about(request, tool)
+    decision = engine.decide(question)
+    try:
+        match decision.effect:
+            case Effect.DENY:
+                return _refuse(request, tool, decision, denial(decision))
+            case Effect.ASK:
+                return _ask(request, question, decision)
+            case Effect.ALLOW:
+                return _allow(request, question, decision)
+    except CallError as error:  # a limit was reached: nothing is kept, so that the same call can come again
+        return _turn_away(request, tool, error.failure)
+
+
+def _told(request: CallRequest, outcome: CallOutcome) -> CallOutcome:
+    """With the trace of this request, which may ask once more for an answer that was given in another one."""
+    if not request.trace_id and not request.span_id:
+        return outcome
+    return replace(outcome, trace_id=request.trace_id, span_id=request.span_id)
 
 
 def question_about(request: CallRequest, tool: ToolSpec) -> Question:
