@@ -18,7 +18,7 @@ from audit import rows, trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.trail import Chain, Entry
-from execution import attempts, bell, moves, parking, reading
+from execution import attempts, bell, moves, parking, reading, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 MAX_TEXT = 4_000
 _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
+_CANCELLABLE = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 _NOT_RUN = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
@@ -196,7 +197,7 @@ def note(claim: Claim, event: str, detail: dict[str, Any]) -> None:
             trail.append(claim.chain, entry, trace_id=claim.trace_id)
         return True
 
-    _insist(claim, write)
+    insist(claim, write)
 
 
 def cancel(call: Call, *, actor: str) -> Call:
@@ -216,10 +217,10 @@ def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
 
 
 def _cancel(call: Call, actor: str) -> Call:
-    cancellable = Call.objects.filter(pk=call.pk, state__in=(State.QUEUED, State.RUNNING), cancel_requested=False)
-    while not (_end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}) or _ask_to_stop(call, actor)):
-        if not cancellable.exists():  # it ended, or was asked before; else it moved between our two looks
-            break
+    cancellable = Call.objects.filter(pk=call.pk, state__in=_CANCELLABLE, cancel_requested=False)
+    while not _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}):
+        if _ask_to_stop(call, actor) or waiting.cancel(call, actor) or not cancellable.exists():
+            break  # it ended, or was asked before; else it moved between our looks
     return Call.objects.get(pk=call.pk)
 
 
@@ -285,19 +286,19 @@ def _finish(
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
-        if not moves.move(claim.id, claim.fence, changes, attempt, events):
+        if not moves.move(claim.id, claim.fence, changes, attempt, events, held=claim.held):
             return _was_written_before(claim, status)
         claim.chain.move_to(chain)
         return True
 
-    if not _insist(claim, write):
+    if not insist(claim, write):
         return False
     with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
         bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
     return True
 
 
-def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
+def insist(claim: Claim, write: Callable[[], bool]) -> bool:
     """The tool has run: a broken connection or a neighbour's event on the chain must not lose what it returned."""
     for pause in _PAUSES:
         try:

@@ -8,8 +8,10 @@ from execution.runtimes.grpc import GrpcRuntime
 from execution.runtimes.http import HttpRuntime
 from execution.runtimes.python import PythonRuntime
 from execution.runtimes.wasm import WasmRuntime
+from execution.runtimes.webhook import WebhookRuntime
 from registry.toolspec import ToolSpec
 
+WEBHOOK = WebhookRuntime()
 RUNTIMES: dict[str, Runtime] = {
     "python": PythonRuntime(),
     "http": HttpRuntime(),
@@ -17,6 +19,7 @@ RUNTIMES: dict[str, Runtime] = {
     "grpc": GrpcRuntime(),
     "container": ContainerRuntime(),
     "wasm": WasmRuntime(),
+    "webhook-callback": WEBHOOK,
 }
 
 
