@@ -65,6 +65,7 @@ LABS: Mapping[str, Callable[[Path], AbstractContextManager[Any] | None]] = {
     "http": weblabs.http,
     "python": _python,
     "wasm": sandboxlabs.wasm,
+    "webhook-callback": weblabs.webhook,
 }
 
 

@@ -1,7 +1,7 @@
 """The toolkit Lab for the runtimes that speak HTTP: the same five tools behind a real server."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,18 @@ def http(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def external(folder: Path) -> Iterator[None]:
+def external(folder: Path, kind: str = "external") -> Iterator[None]:
     def echo(session: Session) -> None:
         asked = session.asked.json
         as_json({"request_id": asked["request_id"], **_ok(asked["input"]["value"])})(session)
 
-    with _lab(folder, "external", {"/Echo": echo, "/Flood": as_json(_ok("x" * 100_000))}):
+    with _lab(folder, kind, {"/Echo": echo, "/Flood": as_json(_ok("x" * 100_000))}):
         yield
+
+
+def webhook(folder: Path) -> AbstractContextManager[None]:
+    """A tool that may answer later and answers at once; what it does later is told in tests/execution."""
+    return external(folder, "webhook-callback")
 
 
 def _ok(value: Any) -> dict[str, Any]:
