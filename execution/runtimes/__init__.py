@@ -6,6 +6,7 @@ from execution.runtimes.container import ContainerRuntime
 from execution.runtimes.external import ExternalRuntime
 from execution.runtimes.grpc import GrpcRuntime
 from execution.runtimes.http import HttpRuntime
+from execution.runtimes.mcp import McpRuntime
 from execution.runtimes.python import PythonRuntime
 from execution.runtimes.wasm import WasmRuntime
 from execution.runtimes.webhook import WebhookRuntime
@@ -20,6 +21,7 @@ RUNTIMES: dict[str, Runtime] = {
     "container": ContainerRuntime(),
     "wasm": WasmRuntime(),
     "webhook-callback": WEBHOOK,
+    "mcp": McpRuntime(),
 }
 
 
