@@ -56,7 +56,10 @@ class GrpcServer:
 
     async def _execute(self, stream: Stream[bytes, bytes]) -> None:
         message = await stream.recv_message()
-        asked = json.loads(message or b"null")
+        try:
+            asked = json.loads(message or b"null")
+        except ValueError:
+            asked = message
         self.asked.append(asked)
         self.metadata.append({name: str(value) for name, value in (stream.metadata or {}).items()})
         self.timeouts.append(stream.deadline.time_remaining() if stream.deadline else None)
