@@ -63,6 +63,7 @@ LABS: Mapping[str, Callable[[Path], AbstractContextManager[Any] | None]] = {
     "external": weblabs.external,
     "grpc": grpclab.grpc,
     "http": weblabs.http,
+    "mcp": weblabs.mcp,
     "python": _python,
     "wasm": sandboxlabs.wasm,
     "webhook-callback": weblabs.webhook,
