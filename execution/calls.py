@@ -18,7 +18,7 @@ from audit import rows, trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.trail import Chain, Entry
-from execution import attempts, bell, moves, parking, reading, waiting
+from execution import attempts, bell, breakers, moves, parking, reading, telemetry, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -132,6 +132,12 @@ def expire(call: Call) -> bool:
         code=ErrorCode.EXPIRED, message="No worker could run the call in time; it did not run", can_retry=True
     )
     return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", {})
+
+
+def defer(call: Call, delay: float) -> None:
+    """Not now: the call stays queued, and nobody looks for it before `delay` seconds are over."""
+    queued = Call.objects.filter(pk=call.pk, state=State.QUEUED, fence=call.fence)
+    queued.update(not_before=Later(delay), resend_at=Later(delay + RESEND_AFTER))
 
 
 def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
@@ -291,7 +297,10 @@ def _finish(
         claim.chain.move_to(chain)
         return True
 
-    if not insist(claim, write):
+    is_written = insist(claim, write)
+    telemetry.attempted(claim, failure)
+    breakers.learn(claim.tool, failure)
+    if not is_written:
         return False
     with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
         bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
-from execution import asking, dispatch, inline, opening
+from execution import asking, breakers, dispatch, inline, opening, telemetry
 from execution.errors import CallError, ErrorCode, Failure
 from execution.fingerprint import fingerprint
 from execution.limiting import counted
@@ -31,8 +31,8 @@ def admit(request: CallRequest) -> CallOutcome:
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
         except CallError as error:
-            return _told(request, _refuse(request, tool, None, error.failure))
-        return _told(request, _judged(request, tool))
+            return _told(request, tool, _refuse(request, tool, None, error.failure))
+        return _told(request, tool, _judged(request, tool))
 
 
 def _judged(request: CallRequest, tool: ToolSpec) -> CallOutcome:
@@ -50,8 +50,9 @@ def _judged(request: CallRequest, tool: ToolSpec) -> CallOutcome:
         return _turn_away(request, tool, error.failure)
 
 
-def _told(request: CallRequest, outcome: CallOutcome) -> CallOutcome:
+def _told(request: CallRequest, tool: ToolSpec | None, outcome: CallOutcome) -> CallOutcome:
     """With the trace of this request, which may ask once more for an answer that was given in another one."""
+    telemetry.answered(request, tool, outcome)
     if not request.trace_id and not request.span_id:
         return outcome
     return replace(outcome, trace_id=request.trace_id, span_id=request.span_id)
@@ -72,6 +73,8 @@ def denial(decision: Decision) -> Failure:
 
 def _allow(request: CallRequest, question: Question, decision: Decision) -> CallOutcome:
     tool = question.tool
+    if (failure := breakers.refusal(tool)) is not None:
+        return _again(request) if _is_known(request) else _turn_away(request, tool, failure)
     if not inline.is_allowed(tool):
         call = counted(question, decision, lambda: opening.open_queued(request, tool, decision))
         return _queued(request, question, decision, call)
@@ -114,7 +117,7 @@ def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | No
 
 
 def _turn_away(request: CallRequest, tool: ToolSpec, failure: Failure) -> CallOutcome:
-    opening.record_limited(request, tool, failure)
+    opening.record_turned_away(request, tool, failure)
     nobody: UUID = new_id()
     return CallOutcome(
         id=nobody,
@@ -123,6 +126,10 @@ def _turn_away(request: CallRequest, tool: ToolSpec, failure: Failure) -> CallOu
         tool_id=tool.tool_id,
         failure=failure,
     )
+
+
+def _is_known(request: CallRequest) -> bool:
+    return Call.objects.filter(agent_id=request.caller.agent_id, call_id=request.call_id).exists()
 
 
 def _again(request: CallRequest, refusal: Failure | None = None) -> CallOutcome:

@@ -10,7 +10,20 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from audit.redaction import clip
-from execution import callbacks, calls, dispatch, inline, pins, pulse, retries, secrets, waiting
+from execution import (
+    breakers,
+    budgets,
+    callbacks,
+    calls,
+    crowding,
+    dispatch,
+    inline,
+    pins,
+    pulse,
+    retries,
+    secrets,
+    waiting,
+)
 from execution.asking import bound
 from execution.claim import Claim, unseal_what_runs
 from execution.credentials import Credentials
@@ -48,6 +61,9 @@ def perform(id: UUID) -> None:
             revision.current()  # first of all: it finds out whether the connection still stands
             call = calls.read(id)
             if call is None or call.state != State.QUEUED:
+                return
+            if crowding.is_full(call):  # it comes again by itself, and this worker is free for other tools
+                crowding.defer(call)
                 return
             claim = _claimed(call)
             if claim is not None:
@@ -91,6 +107,9 @@ def attempt(claim: Claim) -> CallOutcome | None:
 
 
 def _run(claim: Claim) -> RunResult:
+    breakers.enter(claim.tool)
+    if claim.fence == 1:
+        budgets.count(claim.tool)
     runtime = runtime_for(claim.tool)
 
     def act(credentials: Credentials) -> RunResult:
@@ -224,7 +243,7 @@ def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
     if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline"):
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
     delay = None if claim.cancel.is_set() else retries.next_delay(claim, failure, is_sent=error.is_sent)
-    if delay is None:
+    if delay is None or not budgets.spend(claim.tool):
         return calls.fail(claim, failure, error.traffic)
     if calls.retry(claim, failure, delay, error.traffic):
         dispatch.send(claim.id, delay=delay)

@@ -1,0 +1,25 @@
+"""What an operator sees of every attempt and every answer: a line, a number, a span. Names and codes, never a value."""
+
+from execution.claim import Claim
+from execution.errors import Failure
+from execution.messages import CallOutcome, CallRequest
+from execution.telemetry import line, metrics, spans
+from execution.telemetry.facts import facts_of, status_of
+from execution.telemetry.metrics import load
+from registry.toolspec import ToolSpec
+
+__all__ = ["answered", "attempted", "load"]
+
+
+def attempted(claim: Claim, failure: Failure | None) -> None:
+    """An attempt is over and on record."""
+    facts = facts_of(claim, failure)
+    line.write(facts)
+    metrics.attempted(claim.tool, facts)
+    spans.record(claim, facts)
+
+
+def answered(request: CallRequest, tool: ToolSpec | None, outcome: CallOutcome) -> None:
+    """A door is about to answer; the tool is None if there was none to find."""
+    failure = outcome.failure
+    metrics.answered(request.door, tool, status_of(failure), failure.code.wire if failure else "")
