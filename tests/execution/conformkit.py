@@ -95,7 +95,7 @@ class Tool:
             "tool_contract_version": "v1",
             "request_id": "mine" if self.does("number itself") else asked.get("request_id", ""),
             "status": status,
-            "usage": {"attempt": 1 if self.does("miscount") else asked.get("attempt", 1), "duration_ms": 1.5},
+            "usage": {"attempt": 0 if self.does("miscount") else asked.get("attempt", 1), "duration_ms": 1.5},
             "trace": asked.get("trace", {}),
         }
         if self.does("name no version"):

@@ -125,7 +125,7 @@ def test_a_plain_web_service_passes_what_concerns_it() -> None:
         ("crash on nonsense", "answers what is not JSON with a refusal"),
         ("ignore the time", "answers timeout when its time is over"),
         ("sulk", "goes on after a caller left in the middle"),
-        ("miscount", "reports the attempt that it was sent"),
+        ("miscount", "reports its attempt, counted from 1"),
         ("hope", "says that a bad request is not worth another attempt"),
         ("shrug", "says of its failures whether another attempt may help"),
         ("let any key in", "lets nobody in with the wrong credentials"),
