@@ -55,17 +55,13 @@ class ToolService:
         self._pool.shutdown()
 
     async def _execute(self, stream: Stream[bytes, bytes]) -> None:
+        message = await _message(stream)  # before a place is taken: who sends slowly takes none from others
         if self.is_closing or self._taken >= 2 * self._threads:
             raise GRPCError(Status.UNAVAILABLE, "Too many requests at this moment; come again")
+        left = stream.deadline.time_remaining() if stream.deadline is not None else None
+        loop, metadata = asyncio.get_running_loop(), dict(stream.metadata or {})
+        answering = loop.run_in_executor(self._pool, self._answer, message, metadata, left)
         self._taken += 1
-        try:
-            message = await _message(stream)
-            left = stream.deadline.time_remaining() if stream.deadline is not None else None
-            loop, metadata = asyncio.get_running_loop(), dict(stream.metadata or {})
-            answering = loop.run_in_executor(self._pool, self._answer, message, metadata, left)
-        except BaseException:
-            self._taken -= 1
-            raise
         answering.add_done_callback(self._answered)
         # A caller that leaves does not undo what it asked for: the call goes on, and its request_id finds the answer.
         await stream.send_message(await asyncio.shield(answering))

@@ -102,6 +102,20 @@ def test_our_own_grpc_door_keeps_the_contract(lab: ToolkitVersion, monkeypatch: 
     assert " 0 failed" in out.getvalue()
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("at_once")
+def test_our_own_web_door_keeps_the_contract(
+    lab: ToolkitVersion, monkeypatch: pytest.MonkeyPatch, live_server: Any
+) -> None:
+    from policy import agents
+
+    monkeypatch.setenv("PLACET_KEY", agents.create("robot", actor="shell", call=["Lab"]).key)
+    options = {"tool": "Lab.Echo", "input": '{"value": 1}', "token_env": "PLACET_KEY", "timeout": 20.0}
+    out = io.StringIO()
+    call_command("conform", f"{live_server.url}/contract/v1/execute", runtime="external", stdout=out, **options)
+    assert " 0 failed" in out.getvalue()
+
+
 Attempts = Callable[..., list[str]]
 
 
