@@ -140,7 +140,7 @@ def _trip(tool: ToolSpec, breaker: Breaker, now: datetime) -> None:
 def _has_succeeded(tool: ToolSpec, since: datetime) -> bool:
     """Successes write nothing about breakers; here, where it matters, they are looked for."""
     recent = Call.objects.filter(tool_id=tool.id).order_by("-id").values_list("state", "finished_at")[:LOOK_BACK]
-    return any(state == State.SUCCEEDED and ended is not None and ended >= since for state, ended in recent)
+    return any(state == State.SUCCEEDED and ended is not None and ended > since for state, ended in recent)
 
 
 def _wait(tool: ToolSpec) -> float:

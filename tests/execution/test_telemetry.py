@@ -20,13 +20,18 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from execution.errors import CallError, ErrorCode
+from execution import credentials, telemetry
+from execution.errors import ErrorCode
 from execution.messages import CallContext, CallRequest
 from execution.models import Attempt
 from execution.pipeline.admit import admit
-from execution.runtimes.base import Invocation, RunResult
 from execution.telemetry import facts, metrics, spans
+from registry.resolution import resolve
 from registry.toolref import ToolRef
+from registry.toolspec import ToolSpec
+from tests.execution.claims import claim_of
+from tests.execution.hands import Hands, Run
+from tests.execution.hands import fails as failing
 
 if TYPE_CHECKING:
     from policy.caller import Caller
@@ -34,18 +39,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
-Run = Callable[[Invocation], RunResult]
 Make = Callable[..., Any]
-
-
-class Hands:
-    def __init__(self) -> None:
-        self.runs: list[Invocation] = []
-        self.does: Run = lambda invocation: RunResult(value=1)
-
-    def run(self, invocation: Invocation) -> RunResult:
-        self.runs.append(invocation)
-        return self.does(invocation)
 
 
 @pytest.fixture
@@ -88,10 +82,15 @@ def exported() -> Iterator[InMemorySpanExporter]:
 
 
 def fails(code: ErrorCode, **more: Any) -> Run:
-    def run(invocation: Invocation) -> RunResult:
-        raise CallError(code, "the password is hunter2", **more)
+    return failing(code, "the password is hunter2", **more)
 
-    return run
+
+def echo() -> ToolSpec:
+    ref = ToolRef.parse("Lab.Echo")
+    assert ref is not None
+    found = resolve(ref)
+    assert found is not None
+    return found
 
 
 def read(client: Client, **headers: str) -> str:
@@ -139,11 +138,9 @@ def test_check_13_a_failure_is_told_by_code_and_reason_and_never_by_its_text(
 def test_check_65_the_auth_profile_and_the_name_of_the_secret_are_told(
     ask: Make, lines: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from execution import credentials
-
     found = credentials.Credentials(profile="bearer", secret_ref="search-key", needles={"search-key": "value-of-it"})
     monkeypatch.setattr("execution.secrets.resolve", lambda tool, cancel=None: found)
-    spec = __import__("registry.resolution", fromlist=["resolve"]).resolve(ToolRef.parse("Lab.Echo"))
+    spec = echo()
     monkeypatch.setitem(spec.auth, "profile", "bearer")
     monkeypatch.setitem(spec.auth, "secretRef", "search-key")
     ask()
@@ -187,7 +184,7 @@ def test_only_so_many_tools_have_a_label_of_their_own(ask: Make, monkeypatch: py
     monkeypatch.setattr(metrics, "MAX_TOOLS", 0)
     monkeypatch.setattr(book, "_names", set())
     monkeypatch.setattr(book, "_tools", {})
-    spec = __import__("registry.resolution", fromlist=["resolve"]).resolve(ToolRef.parse("Lab.Echo"))
+    spec = echo()
     assert book._name(spec) == metrics.OTHER
 
 
@@ -293,9 +290,6 @@ def test_without_opentelemetry_nothing_is_missing(ask: Make, monkeypatch: pytest
 
 def test_telling_costs_little(ask: Make, hands: Hands, lines: list[logging.LogRecord]) -> None:
     """Bounded widely, for others work on this machine too; the product's own figure is in the README."""
-    from execution import telemetry
-    from tests.execution.claims import claim_of
-
     ask()
     claim = claim_of(hands.runs[0])
     best = float("inf")
