@@ -13,7 +13,7 @@ from django.db import transaction
 
 from audit import trail
 from audit.trail import Entry
-from execution import callbacks, calls, dispatch, envelope, retries
+from execution import callbacks, calls, dispatch, envelope
 from execution.claim import Claim, unseal_what_runs
 from execution.credentials import Credentials, Unseen
 from execution.errors import CallError, ErrorCode
@@ -134,7 +134,7 @@ def _finish(
         if isinstance(ending, RunResult):
             calls.succeed(claim, replace(ending, traffic=spent))
         else:
-            delay = None if call.cancel_requested else retries.next_delay(claim, ending.failure, is_sent=True)
+            delay = None if call.cancel_requested else perform.retry_delay(claim, ending.failure, is_sent=True)
             if delay is None:
                 calls.fail(claim, ending.failure, spent)
             else:

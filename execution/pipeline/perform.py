@@ -238,12 +238,18 @@ def _ended(claim: Claim, outcome: CallOutcome | None) -> CallOutcome | None:
     return outcome
 
 
+def retry_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | None:
+    """Seconds until another attempt, which is paid for; None if there must not be one, or it cannot be afforded."""
+    delay = retries.next_delay(claim, failure, is_sent=is_sent)
+    return delay if delay is not None and budgets.spend(claim.tool) else None
+
+
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
     failure = error.failure
     if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline"):
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
-    delay = None if claim.cancel.is_set() else retries.next_delay(claim, failure, is_sent=error.is_sent)
-    if delay is None or not budgets.spend(claim.tool):
+    delay = None if claim.cancel.is_set() else retry_delay(claim, failure, is_sent=error.is_sent)
+    if delay is None:
         return calls.fail(claim, failure, error.traffic)
     if calls.retry(claim, failure, delay, error.traffic):
         dispatch.send(claim.id, delay=delay)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -98,3 +99,14 @@ def let_time_pass(fence: int = 1) -> None:
     from registry.clock import Later
 
     Callback.objects.filter(fence=fence).update(deadline=Later(-0.1))
+
+
+def events() -> list[str]:
+    from audit.models import Event
+
+    return list(Event.objects.filter(subject_kind="call").order_by("id").values_list("event", flat=True))
+
+
+def ended(row: Any) -> tuple[str, Any]:
+    row.refresh_from_db()
+    return row.state, json.loads(row.result or row.error)
