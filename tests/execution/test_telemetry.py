@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
+from config.logs import FactsFormatter
 from execution import credentials, telemetry
 from execution.errors import ErrorCode
 from execution.messages import CallContext, CallRequest
@@ -301,3 +302,8 @@ def test_telling_costs_little(ask: Make, hands: Hands, lines: list[logging.LogRe
     assert best < 0.0005
     assert facts.facts_of(claim, None)["tool_status"] == "ok"
     assert Attempt.objects.count() == 1
+
+
+def test_a_line_is_one_line_whatever_a_caller_calls_itself() -> None:
+    record = logging.LogRecord("placet.telemetry", logging.INFO, "", 0, '{"id":"a\x9b\u2028b"}', None, None)
+    assert FactsFormatter().format(record) == '{"id":"a\\x9b\\u2028b"}'
