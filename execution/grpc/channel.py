@@ -31,6 +31,7 @@ from execution.grpc import codec, metadata, place
 from execution.grpc.place import Place
 from execution.traffic import Traffic
 
+MAX_FRAMES = 20_000
 MAX_CHATTER = 1_000_000  # bytes that may come besides an answer: frames, pings, headers
 _FRAME = 9  # bytes before the content of a frame
 _STREAM = 1  # of a client's connection the first, and here the only one
@@ -106,6 +107,7 @@ class _Conversation:
         self._h2.local_settings = Settings(client=True, initial_values={SettingCodes.ENABLE_PUSH: 0})
         self._rest = memoryview(b"")
         self._wire = bytearray()  # what came of a frame that is not whole yet
+        self._heard = 0  # frames
         self._body = bytearray()
         self._headers: dict[str, str] = {}
         self._trailers: dict[str, str] = {}
@@ -216,6 +218,10 @@ class _Conversation:
                 return
             frame = bytes(self._wire[: _FRAME + size])
             del self._wire[: _FRAME + size]
+            self._heard += 1
+            if self._heard > MAX_FRAMES:
+                self._broken("it talks without ever answering")
+            self._line.check()  # thousands of the smallest frames come in one piece
             yield frame
 
     def _take(self, event: Event) -> None:
