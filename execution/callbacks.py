@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, When
 from django.db.models.functions import Now
 
 from execution.claim import Claim
@@ -104,7 +104,7 @@ def note_refused(row: Callback) -> bool:
 def overdue() -> QuerySet[Callback]:
     """Open ones whose time is over; while their worker still talks to the tool, it keeps the time itself."""
     late = Callback.objects.filter(state=Callback.State.OPEN, deadline__lt=Now())
-    return late.exclude(call__state=State.RUNNING).order_by("deadline")[:BATCH]
+    return late.exclude(call__state=State.RUNNING).order_by("deadline")
 
 
 def forgotten() -> list[int]:
@@ -115,12 +115,18 @@ def forgotten() -> list[int]:
 
 
 def of_request(request_id: str) -> QuerySet[Callback]:
-    return Callback.objects.filter(request_id=request_id).order_by("-pk")
+    return Callback.objects.filter(request_id=request_id)
+
+
+def with_token(rows: QuerySet[Callback], token: str) -> Callback | None:
+    """The one that this token was made for."""
+    return rows.filter(token_hash=hashed(token)).first()
 
 
 def proven(rows: QuerySet[Callback], proves: Callable[[str], bool]) -> Callback | None:
-    """The one whose token the sender knows."""
-    for row in rows[:MAX_ATTEMPTS]:
+    """The one whose token the sender knows; agents may use the same id, so those that still wait are tried first."""
+    waiting_first = Case(When(state=Callback.State.OPEN, then=0), default=1)
+    for row in rows.order_by(waiting_first, "-pk")[:MAX_ATTEMPTS]:
         try:
             if proves(token_of(row)):
                 return row

@@ -67,7 +67,7 @@ def _resend_forgotten() -> None:
 
 def _look_for_answers() -> None:
     """Tools that answer later: those that had their time, and those that nobody has asked since they should be."""
-    for row in callbacks.overdue():
+    for row in callbacks.overdue()[:BATCH]:
         answering.expire(row)
     for pk in callbacks.forgotten():
         if not dispatch.look(pk):

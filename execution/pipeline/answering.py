@@ -17,6 +17,7 @@ from execution import callbacks, calls, dispatch, envelope
 from execution.claim import Claim, unseal_what_runs
 from execution.credentials import Credentials, Unseen
 from execution.errors import CallError, ErrorCode
+from execution.messages import CallContext
 from execution.models import Call, Callback, State
 from execution.opening import HOST
 from execution.pipeline import perform
@@ -24,8 +25,10 @@ from execution.pipeline.steps import check_output
 from execution.returnaddress import return_address
 from execution.runtimes import WEBHOOK
 from execution.runtimes.base import AnswersLater, RunResult
+from execution.runtimes.webhook import LookFailed
 from execution.traffic import Traffic
 from policy import acting
+from policy.sealedbox import Unsealable
 from registry.models import Tool
 from registry.toolspec import ToolSpec, spec_of
 
@@ -33,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 HELD = (State.RUNNING, State.WAITING_CALLBACK)
 LOOK_AT_MOST_EVERY = 60.0  # seconds, whatever a tool asks for
+AFTER = 0.1  # seconds after a deadline, so that the database's clock has passed it too
 Ending = RunResult | CallError
 
 
@@ -50,8 +54,8 @@ def push(row: Callback, response: Mapping[str, Any], digest: str) -> Reception:
     call = Call.objects.get(pk=row.call_id)
     refusal = _refusal(row, call, digest)
     if refusal is None:
-        claim = _claim(row, call, "push")
-        refusal = _finish(row, claim, _judged(claim, response), digest=digest)
+        claim, unreadable = _claim(row, call, "push")
+        refusal = _finish(row, claim, unreadable or _judged(claim, response), digest=digest)
     if refusal in (Reception.CONFLICT, Reception.EXPIRED):
         _record_refused(row, refusal, digest)
     return refusal
@@ -59,6 +63,8 @@ def push(row: Callback, response: Mapping[str, Any], digest: str) -> Reception:
 
 def look(pk: int) -> None:
     """Ask the tool whether the answer is there, if it is time to, and by nobody else being asked already."""
+    for late in callbacks.overdue().filter(pk=pk):
+        expire(late)
     row = callbacks.take_poll(pk)
     if row is None:
         return
@@ -66,7 +72,10 @@ def look(pk: int) -> None:
     if _refusal(row, call, "") is not None:
         expire(row)
         return
-    claim = _claim(row, call, "poll")
+    claim, unreadable = _claim(row, call, "poll")
+    if unreadable is not None:
+        _finish(row, claim, unreadable)
+        return
     timeout = max(0.01, min(callbacks.POLL_PATIENCE, (row.deadline - datetime.now(UTC)).total_seconds()))
 
     def ask(credentials: Credentials) -> RunResult:
@@ -78,13 +87,13 @@ def look(pk: int) -> None:
     try:
         result = perform.with_credentials(claim, ask)
         check_output(claim.tool, result)
+    except LookFailed as failed:
+        _look_again(row, failed.traffic, delay=failed.delay, is_failed=True)
     except AnswersLater as later:
         _look_again(row, later.traffic)
     except CallError as error:
-        if _may_pass(error):
-            logger.warning("call %s: its answer could not be asked for: %s", claim.id, error.code.wire)
-            asked = (error.failure.retry_after_ms or 0) / 1000
-            _look_again(row, error.traffic, delay=asked, is_failed=True)
+        if error.code is ErrorCode.SECRET_UNRESOLVED and error.failure.can_retry:  # where it lies is away just now
+            _look_again(row, error.traffic, is_failed=True)
         else:
             _finish(row, claim, error)
     else:
@@ -97,7 +106,7 @@ def expire(row: Callback) -> None:
     if call.fence != row.fence or call.state not in HELD:
         callbacks.settle(row, Callback.State.CLOSED)
     elif call.state == State.WAITING_CALLBACK and callbacks.is_late(row):
-        claim = _claim(row, call, "deadline")
+        claim, _ = _claim(row, call, "deadline")
         timeout = claim.tool.runtime.timeout
         details = {"tool": claim.tool.flat_name, "request_id": row.request_id, "timeout_ms": round(timeout * 1000)}
         message = f"The tool took the call and did not answer within {timeout:g} s"
@@ -172,19 +181,21 @@ def _record_refused(row: Callback, why: Reception, digest: str) -> None:
 def _look_again(row: Callback, traffic: Traffic, *, delay: float = 0.0, is_failed: bool = False) -> None:
     pause = min(max(delay, callbacks.POLL_EVERY), LOOK_AT_MOST_EVERY)
     callbacks.polled(row, traffic, delay=pause, is_failed=is_failed)
-    dispatch.look(row.pk, delay=min(pause, max(0.0, (row.deadline - datetime.now(UTC)).total_seconds())))
+    left = (row.deadline - datetime.now(UTC)).total_seconds() + AFTER
+    dispatch.look(row.pk, delay=min(pause, max(AFTER, left)))
 
 
-def _may_pass(error: CallError) -> bool:
-    """Whether it was the question that failed, and not the call: no connection, a busy or a broken server."""
-    return error.code is ErrorCode.TIMEOUT or (error.failure.can_retry and error.code is ErrorCode.EXECUTION_FAILED)
-
-
-def _claim(row: Callback, call: Call, by: str) -> Claim:
-    """The attempt in this process's hands, as far as its end needs it."""
-    arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
+def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]:
+    """The attempt in this process's hands, and why no answer to it may be shown, if so."""
+    unreadable = None
+    try:
+        arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
+        needles = callbacks.needles_of(row)
+    except Unsealable:  # without them nobody knows what in an answer is secret
+        arguments, context, needles = {}, CallContext(), {}
+        unreadable = CallError(ErrorCode.INTERNAL, "What the call brought can no longer be read, nor shown its answer")
     waited = (datetime.now(UTC) - row.asked_at).total_seconds()
-    return Claim(
+    claim = Claim(
         id=call.pk,
         call_id=call.call_id,
         fence=row.fence,
@@ -195,10 +206,11 @@ def _claim(row: Callback, call: Call, by: str) -> Claim:
         trace_id=call.trace_id,
         where=f"{by}@{HOST}:{os.getpid()}",
         chain=trail.new_chain("call", str(call.pk)),
-        needles=Unseen(callbacks.needles_of(row)),
+        needles=Unseen(needles),
         started_at=row.asked_at,
         started=time.perf_counter() - waited,
     )
+    return claim, unreadable
 
 
 def _tool(call: Call) -> ToolSpec:

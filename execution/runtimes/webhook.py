@@ -1,6 +1,5 @@
 """The webhook-callback runtime: ask now, be called back later, or look whether the answer is there."""
 
-import time
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +15,14 @@ from registry import strictjson
 
 UNDER_WAY = frozenset({"", "pending", "running", "queued"})  # statuses that promise an answer
 _NOT_YET = {202, 204}
+
+
+class LookFailed(AnswersLater):
+    """Whether there is an answer could not be found out; `delay` is when the tool wants to be asked again, if ever."""
+
+    def __init__(self, error: CallError) -> None:
+        super().__init__(error.traffic)
+        self.delay = (error.failure.retry_after_ms or 0) / 1000
 
 
 class WebhookRuntime:
@@ -40,16 +47,20 @@ class WebhookRuntime:
         return _answer(response, invocation)
 
     def poll(self, invocation: Invocation) -> RunResult:
-        """The answer of a call that the tool took before; AnswersLater if there is none yet."""
+        """The answer of a call that the tool took before; AnswersLater if there is none yet, or none to be had."""
         endpoint = invocation.tool.runtime.options["endpoint"].rstrip("/")
-        response = upstream.exchange(
-            invocation,
-            "GET",
-            f"{endpoint}/{quote(invocation.call_id, safe='')}",
-            headers={"Accept": "application/json", "X-Tool-Contract-Version": envelope.VERSION},
-            deadline=time.monotonic() + invocation.timeout,
-        )
-        upstream.check_status(response, invocation)
+        try:
+            response = upstream.exchange(
+                invocation,
+                "GET",
+                f"{endpoint}/{quote(invocation.call_id, safe='')}",
+                headers={"Accept": "application/json", "X-Tool-Contract-Version": envelope.VERSION},
+            )
+            upstream.check_status(response, invocation)
+        except CallError as error:
+            if error.failure.can_retry or error.code is ErrorCode.TIMEOUT:
+                raise LookFailed(error) from error  # the question failed, and not the call
+            raise
         if response.status in _NOT_YET:
             raise AnswersLater(response.traffic)
         return _answer(response, invocation)

@@ -15,6 +15,7 @@ from tests.execution.callbackkit import (
     bearer,
     ended,
     events,
+    let_time_pass,
     look,
     publish,
     push,
@@ -24,7 +25,7 @@ from tests.execution.callbackkit import (
     waiting,
 )
 from tests.services.toolserver import Session, answer, reset
-from tests.services.webhookserver import ACCEPTED, WebhookTool, ok, saying
+from tests.services.webhookserver import ACCEPTED, WebhookTool, failed, ok, saying
 
 if TYPE_CHECKING:
     from policy.agents import NewAgent
@@ -49,6 +50,52 @@ def test_42_a_look_finds_the_answer_and_the_push_that_follows_is_409(
     assert push(client, ok({"n": 4}), bearer(tool.token)).status_code == 409
     assert waiting().polls == 3
     assert row.attempts.get().sent > sum(len(asked.body) for asked in tool.asked)
+
+
+def test_a_failure_that_a_look_finds_is_an_answer_and_a_retryable_one_tried_again(
+    client: Client, publish: Publish, tool: WebhookTool
+) -> None:
+    row = start(client, publish(attempts=2))
+    tool.knows("job-1")
+    tool.poll = saying(failed("busy", retryable=True))
+    look()
+    row.refresh_from_db()
+    assert (row.state, row.fence, waiting(1).state) == ("waiting_callback", 2, "answered")
+    tool.poll = saying(failed("gone", retryable=True))
+    look(2)
+    state, error = ended(row)
+    assert (state, error["message"]) == ("failed", "gone")
+
+
+def test_a_look_after_the_last_moment_ends_the_wait_without_asking(
+    client: Client, robot: NewAgent, tool: WebhookTool
+) -> None:
+    from execution.pipeline import answering
+
+    row = start(client, robot)
+    let_time_pass()
+    answering.look(waiting().pk)
+    assert (ended(row)[0], tool.polls) == ("timed_out", [])
+
+
+def test_an_answer_to_a_call_whose_key_is_gone_is_not_shown_and_keeps_no_other_waiting(
+    client: Client, robot: NewAgent, tool: WebhookTool
+) -> None:
+    """Without the key nobody knows which parts of the answer are secret."""
+    from execution.models import Callback
+    from execution.sweeping import sweep
+
+    row, other = start(client, robot), start(client, robot, "job-2")
+    lost = Callback.objects.get(call=row)
+    Callback.objects.filter(pk=lost.pk).update(sealed_needles=b"\x02zzbroken")
+    token = tool.asked[0].headers["X-Placet-Callback-Token"]
+    assert push(client, ok({"n": 4711}), bearer(token)).status_code == 202
+    state, error = ended(row)
+    assert (state, error["code"], "4711" in row.result) == ("failed", "internal", False)
+    Callback.objects.filter(call=other).update(sealed_needles=b"\x02zzbroken")
+    let_time_pass()
+    sweep()
+    assert ended(other)[0] == "timed_out"
 
 
 def test_it_is_not_time_to_look_before_two_seconds(client: Client, robot: NewAgent, tool: WebhookTool) -> None:

@@ -58,7 +58,8 @@ def test_after_202_the_call_waits_durably_and_no_worker_is_held(
     held = waiting()
     assert (held.state, held.endpoint, held.upstream_status) == ("open", tool.endpoint, "202")
     assert held.token_hash == hashlib.sha256(tool.token.encode()).hexdigest()
-    assert tool.token.encode() not in bytes(held.sealed_token) + bytes(held.sealed_needles)
+    assert tool.token.encode() not in bytes(held.sealed_token) + bytes(held.sealed_needles or b"")
+    assert held.next_poll_at is not None
     assert 1 < (held.next_poll_at - held.asked_at).total_seconds() < 4
     assert 29 < (held.deadline - held.asked_at).total_seconds() < 31
     assert events()[-1] == "call.waiting_callback"

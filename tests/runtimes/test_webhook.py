@@ -8,9 +8,9 @@ from execution.credentials import Credentials
 from execution.errors import CallError, ErrorCode
 from execution.returnaddress import ReturnAddress
 from execution.runtimes.base import AnswersLater
-from execution.runtimes.webhook import WebhookRuntime
+from execution.runtimes.webhook import LookFailed, WebhookRuntime
 from tests.runtimes.webkit import TRACEPARENT, invocation, server
-from tests.services.toolserver import ToolServer, answer, as_json, reset
+from tests.services.toolserver import ToolServer, answer, as_json, hang, reset
 
 __all__ = ["server"]
 
@@ -80,7 +80,7 @@ def test_what_is_not_json_may_be_the_next_time(server: ToolServer) -> None:
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [(401, ErrorCode.AUTH_INVALID), (403, ErrorCode.AUTH_FORBIDDEN), (500, ErrorCode.EXECUTION_FAILED)],
+    [(401, ErrorCode.AUTH_INVALID), (403, ErrorCode.AUTH_FORBIDDEN), (404, ErrorCode.EXECUTION_FAILED)],
 )
 def test_statuses_are_told_as_the_table_says(server: ToolServer, status: int, code: ErrorCode) -> None:
     server.answers["/jobs"] = server.answers["/jobs/call-1"] = answer("no", status)
@@ -88,6 +88,17 @@ def test_statuses_are_told_as_the_table_says(server: ToolServer, status: int, co
         with pytest.raises(CallError) as failed:
             act(server)
         assert failed.value.code is code
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_server_in_trouble_fails_a_request_and_not_a_look(server: ToolServer, status: int) -> None:
+    server.answers["/jobs"] = server.answers["/jobs/call-1"] = answer("no", status, Retry_After="7")
+    with pytest.raises(CallError) as failed:
+        ask(server)
+    assert (failed.value.code, failed.value.failure.can_retry) == (ErrorCode.EXECUTION_FAILED, True)
+    with pytest.raises(LookFailed) as look:
+        poll(server)
+    assert (look.value.delay, look.value.traffic.status) == (7.0, str(status))
 
 
 def test_without_a_way_back_a_later_answer_is_a_failure(server: ToolServer) -> None:
@@ -120,11 +131,13 @@ def test_a_look_that_finds_nothing_yet(server: ToolServer, status: int) -> None:
         poll(server)
 
 
-def test_a_look_that_breaks_may_work_the_next_time(server: ToolServer) -> None:
+def test_a_look_that_breaks_or_takes_too_long_may_work_the_next_time(server: ToolServer) -> None:
     server.answers["/jobs/call-1"] = reset()
-    with pytest.raises(CallError) as failed:
+    with pytest.raises(LookFailed):
         poll(server)
-    assert failed.value.failure.can_retry
+    server.answers["/jobs/call-1"] = hang()
+    with pytest.raises(LookFailed):
+        poll(server, timeout=0.2)
 
 
 @pytest.mark.parametrize("own", ["{url}", "{url}/portal", "{upper}"])

@@ -67,12 +67,12 @@ class FakeMcp:
 
     def _greet(self, session: Session, asked: Any) -> None:
         self.opened += 1
-        headers = {}
+        headers: dict[str, str] = {}
         if self.sessions is not None:
             headers["Mcp_Session_Id"] = f"session-{self.opened}"
             self.sessions.add(f"session-{self.opened}")
         result = {"protocolVersion": self.version, "capabilities": {"tools": {}}, "serverInfo": {"name": "fake"}}
-        as_json({"jsonrpc": "2.0", "id": asked["id"], "result": result}, **headers)(session)
+        as_json({"jsonrpc": "2.0", "id": asked["id"], "result": result}, 200, **headers)(session)
 
     def _list(self, session: Session, asked: Any) -> None:
         at = int(asked["params"].get("cursor", 0))
