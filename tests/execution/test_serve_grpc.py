@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,8 @@ from django.core.management import CommandError, call_command
 from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
+from h2.connection import H2Connection
+from h2.events import ResponseReceived, TrailersReceived
 
 from tests.services.certificate import write_certificate
 from tests.services.grpcserver import METHOD, Bytes, serving
@@ -153,6 +156,29 @@ class Wire:
         return caught.value
 
 
+def begun(port: int, data: bytes, *, is_all: bool = False) -> tuple[socket.socket, H2Connection]:
+    """A call in bare HTTP/2, with these bytes in the place of a message."""
+    line, h2 = socket.create_connection(("127.0.0.1", port), 10), H2Connection()
+    h2.initiate_connection()
+    pseudo = [(":method", "POST"), (":scheme", "http"), (":path", METHOD), (":authority", "here")]
+    h2.send_headers(1, [*pseudo, ("te", "trailers"), ("content-type", "application/grpc+json")])
+    h2.send_data(1, data, end_stream=is_all)
+    line.sendall(h2.data_to_send())
+    return line, h2
+
+
+def bare(port: int, data: bytes) -> dict[str, str]:
+    """What comes back to such a call, headers and trailers together."""
+    line, h2 = begun(port, data, is_all=True)
+    found: dict[str, str] = {}
+    with line:
+        while "grpc-status" not in found:
+            for event in h2.receive_data(line.recv(65_536)):
+                if isinstance(event, ResponseReceived | TrailersReceived):
+                    found |= {name.decode(): value.decode() for name, value in event.headers}
+    return found
+
+
 def unimplemented(endpoint: str) -> bool:
     """Whether a server answers for a method that nobody has; asked by our own client, which reads such answers."""
     from execution import grpc
@@ -229,6 +255,41 @@ def test_a_message_that_is_too_large_is_refused_before_it_is_read(served: Callab
     assert refusal.status is Status.RESOURCE_EXHAUSTED
 
 
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x01\0\0\0\x02{}", Status.UNIMPLEMENTED),  # compressed
+        (b"\0\0\0", Status.INVALID_ARGUMENT),
+        (b"\0\0\0\0\x09{}", Status.INVALID_ARGUMENT),
+        (b"\0\xff\xff\xff\xff{}", Status.RESOURCE_EXHAUSTED),
+        (b"\0\0\0\0\0", Status.OK),  # an empty message is the door's to refuse
+        (b"", Status.OK),
+    ],
+)
+def test_a_message_that_is_none_is_told_so(served: Callable[..., Wire], data: bytes, status: Status) -> None:
+    wire = served(lambda message, metadata, left: b"{}")
+    assert bare(wire.port, data)["grpc-status"] == str(status.value)
+    assert wire.ask({}) == {}
+
+
+@pytest.mark.parametrize("noise", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"\xff" * 5_000])
+def test_noise_on_the_port_harms_nobody(served: Callable[..., Wire], noise: bytes) -> None:
+    wire = served(lambda message, metadata, left: b"{}")
+    with socket.create_connection(("127.0.0.1", wire.port), 10) as line:
+        line.sendall(noise)
+        assert wire.ask({}) == {}
+
+
+def test_who_sends_slowly_takes_no_place_from_others(served: Callable[..., Wire]) -> None:
+    wire = served(lambda message, metadata, left: b"{}", threads=1)
+    lines = [begun(wire.port, b"\0\0\0\0\x09{") for _ in range(10)]
+    try:
+        assert wire.ask({}) == {}
+    finally:
+        for line, _ in lines:
+            line.close()
+
+
 def test_a_method_that_we_do_not_have_is_unimplemented(served: Callable[..., Wire], settings: Any) -> None:
     settings.PLACET_EGRESS_ALLOW = ["127.0.0.0/8"]
     wire = served(lambda message, metadata, left: b"{}")
@@ -285,31 +346,27 @@ def test_more_requests_than_can_be_held_are_told_to_come_again(served: Callable[
 def test_tls_is_spoken_with_a_certificate(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_certificate(tmp_path)
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "DJANGO_SETTINGS_MODULE": "config.settings.test"}
-    command: list[str | Path] = [
-        sys.executable,
-        ROOT / "manage.py",
-        "serve_grpc",
-        "--port",
-        "0",
-        "--tls-cert",
-        path,
-        "--threads",
-        "1",
-    ]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    options: list[str | Path] = ["--port", "0", "--tls-cert", path, "--threads", "1"]
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "manage.py", "serve_grpc", *options],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+    )
     assert process.stdout is not None
-    try:
-        said = process.stdout.readline()
-        assert said.startswith("gRPC at 127.0.0.1 port "), said
-        assert said.strip().endswith("TLS")
-        settings.PLACET_EGRESS_ALLOW = ["127.0.0.0/8"]
-        monkeypatch.setenv("SSL_CERT_FILE", str(path))
-        port = said.split("port ")[1].split(",")[0]
-        assert unimplemented(f"grpcs://127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        assert process.wait(20) == 0
-        process.stdout.close()
+    with process, process.stdout as output:
+        try:
+            found = next((line for line in output if line.startswith("gRPC at")), "")
+            assert found.strip().endswith("TLS")
+            settings.PLACET_EGRESS_ALLOW = ["127.0.0.0/8"]
+            monkeypatch.setenv("SSL_CERT_FILE", str(path))
+            assert unimplemented(f"grpcs://127.0.0.1:{found.split('port ')[1].split(',')[0]}")
+        finally:
+            process.terminate()
+            rest = output.read()
+        assert process.wait(20) == 0, rest
 
 
 @pytest.mark.parametrize(
