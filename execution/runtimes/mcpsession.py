@@ -73,6 +73,10 @@ def session_for(invocation: Invocation, wire: Wire) -> Session:
         if session is not None and session.id and error.status == 404:
             raise SessionLost from error
         raise
+    except CallError as error:
+        if session is not None and session.id and error.failure.details.get("http_status") == "404":
+            raise SessionLost from error
+        raise
     with _lock:
         _sessions[key] = session
         _sessions.move_to_end(key)

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import orjson
-
+from audit.canonical import canonical
 from execution import egress
 from execution.egress import Stream
 from execution.errors import CallError, ErrorCode
@@ -74,7 +73,7 @@ class Wire:
             "POST",
             self._endpoint,
             headers=_headers(headers),
-            body=orjson.dumps(message),
+            body=canonical(message),
             deadline=self._deadline,
         )
         self.traffic += response.traffic
@@ -87,7 +86,7 @@ class Wire:
             "POST",
             self._endpoint,
             headers=egress.merged(own, invocation.credentials.headers),
-            body=orjson.dumps(message),
+            body=canonical(message),
             deadline=self._deadline,
             cancel=invocation.cancel,
             max_bytes=max_bytes,
@@ -143,7 +142,7 @@ class Wire:
             self._invocation.on_news({"kind": "progress", **said})
         elif message["method"] == "notifications/message":
             level, data = str(params.get("level", "info")), params.get("data")
-            told = data if isinstance(data, str) else orjson.dumps(data).decode()
+            told = data if isinstance(data, str) else canonical(data).decode()
             self._invocation.on_news({"kind": "log", "level": level, "message": told})
 
     def _reply(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -181,7 +180,7 @@ def _result(message: Mapping[str, Any], stream: Stream) -> dict[str, Any]:
     error, result = message.get("error"), message.get("result")
     if isinstance(error, dict):
         code = error.get("code")
-        number = code if isinstance(code, int) and not isinstance(code, bool) else 0
+        number = code if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**31 else 0
         raise RpcError(number, str(error.get("message") or ""), stream.status, stream.traffic)
     if not isinstance(result, dict):
         raise _broken("its result is not an object", stream.traffic)

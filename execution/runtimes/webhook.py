@@ -3,8 +3,7 @@
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
+from audit.canonical import canonical
 from execution import envelope
 from execution.egress import Response
 from execution.errors import CallError, ErrorCode
@@ -39,7 +38,7 @@ class WebhookRuntime:
             "POST",
             invocation.tool.runtime.options["endpoint"],
             headers=headers,
-            body=orjson.dumps(envelope.request_envelope(invocation)),
+            body=canonical(envelope.request_envelope(invocation)),
         )
         upstream.check_status(response, invocation)
         if response.status != 200:

@@ -11,7 +11,7 @@ from execution.credentials import Credentials
 from execution.errors import ErrorCode
 from execution.runtimes import mcpsession
 from tests.runtimes.mcpkit import failed, fresh, run, server
-from tests.services.mcpserver import FakeMcp, plainly, says, streams
+from tests.services.mcpserver import FakeMcp, plainly, refuse, says, streams
 from tests.services.toolserver import answer, as_json, endless, reset
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -161,3 +161,20 @@ def test_no_more_sessions_are_kept_than_wanted(server: FakeMcp, monkeypatch: pyt
     for n in range(4):
         run(server.endpoint, credentials=key(n))
     assert len(mcpsession._sessions) == 2
+
+
+def test_numbers_and_texts_that_nobody_can_store_are_failures(server: FakeMcp) -> None:
+    for hostile in (refuse(-(10**30), "no"), refuse(-1, "\ud800 no"), says(content=TEXT, structuredContent=10**400)):
+        server.call = hostile
+        assert failed(server.endpoint).code is ErrorCode.EXECUTION_FAILED
+    server.call = refuse(-(2**40), "no")
+    assert failed(server.endpoint).failure.details["jsonrpc_code"] == 0
+
+
+def test_a_session_forgotten_between_two_looks_is_opened_anew(server: FakeMcp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcpsession, "LOOK_AGAIN", 0.0)
+    run(server.endpoint)
+    assert server.sessions is not None
+    server.sessions.clear()
+    assert run(server.endpoint).content == tuple(TEXT)
+    assert server.opened == 2

@@ -151,3 +151,9 @@ def test_a34_placet_does_not_call_itself(server: ToolServer, settings: Any, own:
 
 def test_the_way_back_is_never_printed() -> None:
     assert "a-token" not in repr(ADDRESS) + str(ADDRESS)
+
+
+def test_numbers_of_any_length_are_sent_as_they_are(server: ToolServer) -> None:
+    server.answers["/jobs"] = as_json(OK)
+    ask(server, arguments={"n": 10**30})
+    assert server.asked[0].json["input"] == {"n": 10**30}
