@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Status
+from grpclib.exceptions import GRPCError
 
 from tests.protocols.wire import call, get
 from tests.runtimes.sandboxlabs import tool, toolkit
-from tests.services.grpcserver import dies, fails, grpcserver, says, serving
+from tests.services.grpcserver import METHOD, Bytes, dies, fails, grpcserver, says, serving
 from tests.services.server import free_port, running, scratch
 
 if TYPE_CHECKING:
@@ -114,6 +118,41 @@ def test_our_own_web_door_keeps_the_contract(
     out = io.StringIO()
     call_command("conform", f"{live_server.url}/contract/v1/execute", runtime="external", stdout=out, **options)
     assert " 0 failed" in out.getvalue()
+
+
+def test_a_server_that_stops_finishes_what_it_has_and_takes_nothing_new() -> None:
+    from execution.grpc.service import ToolService, server
+
+    go, held = threading.Event(), threading.Event()
+
+    def hold(message: bytes, metadata: Any, left: Any) -> bytes:
+        held.set()
+        go.wait(10)
+        return b'"done"'
+
+    async def story() -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        service = ToolService(1, hold)
+        running = server(service)
+        await running.start(sock=listener)
+        async with Channel("127.0.0.1", listener.getsockname()[1], codec=Bytes()) as channel:
+            ask = UnaryUnaryMethod[bytes, bytes](channel, METHOD, bytes, bytes)
+            first = asyncio.create_task(ask(b"{}"))
+            assert await asyncio.to_thread(held.wait, 10)
+            draining = asyncio.create_task(service.drained(10))
+            await asyncio.sleep(0)
+            with pytest.raises(GRPCError) as refused:
+                await ask(b"{}")
+            assert refused.value.status is Status.UNAVAILABLE
+            assert not draining.done()
+            go.set()
+            assert await first == b'"done"'
+            await draining
+        running.close()
+        await running.wait_closed()
+        await asyncio.to_thread(service.close)
+
+    asyncio.run(story())
 
 
 Attempts = Callable[..., list[str]]
