@@ -289,6 +289,14 @@ def test_without_opentelemetry_nothing_is_missing(ask: Make, monkeypatch: pytest
     assert spans._found() is None
 
 
+def test_an_exporter_that_fails_costs_no_call_its_answer(ask: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("the collector is on fire")
+
+    monkeypatch.setattr(spans, "record", fail)
+    assert ask().is_success
+
+
 def test_telling_costs_little(ask: Make, hands: Hands, lines: list[logging.LogRecord]) -> None:
     """Bounded widely, for others work on this machine too; the product's own figure is in the README."""
     ask()
