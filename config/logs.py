@@ -28,7 +28,8 @@ class FactsFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
-        return text if text.isascii() and text.isprintable() else text.translate(_VISIBLE)
+        is_plain = text.isascii() and "\x7f" not in text  # JSON has escaped the other control characters itself
+        return text if is_plain else text.translate(_VISIBLE)
 
 
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:

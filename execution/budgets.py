@@ -12,8 +12,8 @@ from threading import Lock
 from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
 
+from execution import telemetry
 from execution.models import RetryBudget
-from execution.telemetry import metrics
 from registry.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def spend(tool: ToolSpec) -> bool:
     except DatabaseError as error:  # whoever asks has a failure to record, which must not be lost over this
         logger.warning("the retry budget of %s could not be read: %s", tool.tool_id, type(error).__name__)
         is_granted = False
-    metrics.retried(tool, is_granted=is_granted)
+    telemetry.retried(tool, is_granted=is_granted)
     return is_granted
 
 

@@ -12,21 +12,38 @@ from registry.toolspec import ToolSpec
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["answered", "attempted", "load"]
+__all__ = ["answered", "attempted", "load", "retried"]
 
 
 def attempted(claim: Claim, failure: Failure | None) -> None:
     """An attempt is over and on record; whoever waits for its answer gets it, even if telling goes wrong."""
-    try:
+    with _told():
         facts = facts_of(claim, failure)
         line.write(facts)
         metrics.attempted(claim.tool, facts)
         spans.record(claim, facts)
-    except Exception:  # handlers and exporters are the operator's, and fail in their own ways
-        logger.warning("attempt %s of call %s could not be told of", claim.fence, claim.id, exc_info=True)
 
 
 def answered(request: CallRequest, tool: ToolSpec | None, outcome: CallOutcome) -> None:
     """A door is about to answer; the tool is None if there was none to find."""
     failure = outcome.failure
-    metrics.answered(request.door, tool, status_of(failure), failure.code.wire if failure else "")
+    with _told():
+        metrics.answered(request.door, tool, status_of(failure), failure.code.wire if failure else "")
+
+
+def retried(tool: ToolSpec, *, is_granted: bool) -> None:
+    """Another attempt was wanted, and there was budget for it or not."""
+    with _told():
+        metrics.retried(tool, is_granted=is_granted)
+
+
+class _told:
+    """Handlers, exporters and disks are the operator's and fail in their own ways; a call never fails for that."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        logger.warning("something could not be told of", exc_info=error)
+        return True

@@ -103,25 +103,18 @@ def load() -> _Book | None:
 
 
 def attempted(tool: ToolSpec, facts: dict[str, Any]) -> None:
-    _tell(lambda book: book.attempt(tool, facts["tool_status"], facts["tool_code"], facts["duration_ms"] / 1000))
+    if (book := _book or load()) is not None:
+        book.attempt(tool, facts["tool_status"], facts["tool_code"], facts["duration_ms"] / 1000)
 
 
 def answered(door: str, tool: ToolSpec | None, outcome: str, code: str) -> None:
-    _tell(lambda book: book.call(door, tool, outcome, code))
+    if (book := _book or load()) is not None:
+        book.call(door, tool, outcome, code)
 
 
 def retried(tool: ToolSpec, *, is_granted: bool) -> None:
-    _tell(lambda book: book.retry(tool, "scheduled" if is_granted else "over_budget"))
-
-
-def _tell(say: Callable[[_Book], None]) -> None:
-    book = load()
-    if book is None:
-        return
-    try:
-        say(book)
-    except (OSError, ValueError):
-        logger.warning("a metric could not be written", exc_info=True)
+    if (book := _book or load()) is not None:
+        book.retry(tool, "scheduled" if is_granted else "over_budget")
 
 
 def collected() -> "CollectorRegistry":
