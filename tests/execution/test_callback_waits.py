@@ -225,6 +225,49 @@ def test_a_cancellation_that_came_while_the_tool_was_asked_ends_the_wait(
     assert row.state == "cancelled"
 
 
+def lose_the_worker(row: Any) -> None:
+    """As if it had died between the request and its own record of the 202."""
+    from execution.models import Call, Callback
+    from execution.sweeping import sweep
+    from registry.clock import Later
+
+    Callback.objects.update(next_poll_at=None)
+    Call.objects.filter(pk=row.pk).update(state="running", lease_until=Later(-1))
+    sweep()
+    row.refresh_from_db()
+
+
+def test_f38_the_token_of_an_attempt_that_was_lost_and_repeated_is_409(
+    client: Client, publish: Publish, tool: WebhookTool
+) -> None:
+    row = start(client, publish())
+    old = tool.token
+    lose_the_worker(row)
+    assert (row.state, row.fence, waiting(1).state) == ("waiting_callback", 2, "open")
+    assert push(client, ok({"n": 1}), bearer(old)).status_code == 409
+    row.refresh_from_db()
+    assert row.state == "waiting_callback"
+    assert push(client, ok({"n": 2}), bearer(tool.token)).status_code == 202
+    assert ended(row) == ("succeeded", {"n": 2})
+    assert events().count("call.callback_refused") == 1
+
+
+def test_an_answer_to_a_call_that_a_person_must_settle_is_409_and_recorded(
+    client: Client, publish: Publish, tool: WebhookTool
+) -> None:
+    from execution.sweeping import sweep
+
+    row = start(client, publish(idempotency="non_idempotent"))
+    lose_the_worker(row)
+    assert row.state == "unknown"
+    assert push(client, ok({"n": 1}), bearer(tool.token)).status_code == 409
+    assert events()[-1] == "call.callback_refused"
+    let_time_pass()
+    sweep()
+    row.refresh_from_db()
+    assert (row.state, waiting().state, waiting().sealed_needles) == ("unknown", "closed", None)
+
+
 def test_a_tool_withdrawn_while_it_worked_may_still_answer(client: Client, robot: NewAgent, tool: WebhookTool) -> None:
     from registry import publishing
     from registry.models import ToolkitVersion
