@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
 from django.urls import resolve
 
-PATHS = ("/tools/call", "/tools", "/call", "/health")
+PATHS = ("/tools/call", "/tools", "/call", "/health", "/contract/v1/execute")
 MAX_HOSTS = 100
 
 View = Callable[[HttpRequest], HttpResponse]

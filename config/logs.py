@@ -23,6 +23,15 @@ class LineFormatter(logging.Formatter):
         return first
 
 
+class FactsFormatter(logging.Formatter):
+    """A message that is a line of JSON already, and tells its own time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        is_plain = text.isascii() and "\x7f" not in text  # JSON has escaped the other control characters itself
+        return text if is_plain else text.translate(_VISIBLE)
+
+
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
     bare = logging.makeLogRecord(record.__dict__)
     bare.exc_info = bare.exc_text = bare.stack_info = None

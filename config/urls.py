@@ -5,12 +5,16 @@ from django.contrib.auth.decorators import login_required
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from execution.telemetry.views import exposition
+
 admin.autodiscover()
 
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("execution.protocols.oxp.urls")),
     path("", include("execution.protocols.otc.urls")),
+    path("", include("execution.protocols.tool_contract.urls")),
+    path("metrics", exposition, name="metrics"),
     path("", include("execution.urls")),
     path("", include("policy.urls")),
     path("api/", include("audit.api.urls")),

@@ -10,7 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 pages = get_wsgi_application()
 
 from config.doorway import Doorway  # noqa: E402  (only once Django is set up)
-from execution import watchman  # noqa: E402
+from execution import telemetry, watchman  # noqa: E402
 
 doors = Doorway()
 
@@ -20,4 +20,5 @@ def application(environ: dict[str, Any], start_response: Any) -> Any:
     return (doors if environ["PATH_INFO"] in doors else pages)(environ, start_response)
 
 
+telemetry.load()
 watchman.start()

@@ -38,6 +38,12 @@ def lost(call: Call) -> Rows:
     return _rows(call.pk, call.fence, "", call.started_at, "lost", "", "", None, NO_TRAFFIC)
 
 
+def cancelled(call: Call, failure: Failure) -> Rows:
+    """An attempt that nobody waits for any more."""
+    told = (failure.code.wire, failure.message)
+    return _rows(call.pk, call.fence, "", call.started_at, "cancelled", *told, None, NO_TRAFFIC)
+
+
 def _rows(call: Any, number: int, where: str, started: datetime | None, *ending: Any) -> Rows:
     *told, (sent, received, upstream) = ending
     row = (call, number, where, started, datetime.now(UTC), *told, sent, received, upstream[:MAX_STATUS])

@@ -17,13 +17,13 @@ from audit import trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.trail import Chain, Entry
-from execution import attempts, bell, moves, parking, reading
+from execution import attempts, bell, breakers, moves, parking, reading, telemetry, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Attempt, Call, State
 from execution.opening import HOST, patience_for
-from execution.outcomes import warnings_about
+from execution.outcomes import ended
 from execution.runtimes.base import RunResult
 from execution.traffic import NO_TRAFFIC, Traffic
 from policy import approvals, grants
@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 MAX_TEXT = 4_000
 _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
+_CANCELLABLE = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 _NOT_RUN = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
@@ -132,6 +133,12 @@ def expire(call: Call) -> bool:
     return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", {})
 
 
+def defer(call: Call, delay: float) -> None:
+    """Not now: the call stays queued, and nobody looks for it before `delay` seconds are over."""
+    queued = Call.objects.filter(pk=call.pk, state=State.QUEUED, fence=call.fence)
+    queued.update(not_before=Later(delay), resend_at=Later(delay + settings.PLACET_SWEEP))
+
+
 def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     """Record what the tool returned; the caller gets it with secrets removed, people see the redacted copy.
 
@@ -154,16 +161,9 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     entry = Entry(event="call.succeeded", actor=_actor(claim), detail=detail)
     if not _finish(claim, changes, entry, status="succeeded", traffic=result.traffic):
         return None
-    return CallOutcome(
-        id=claim.id,
-        call_id=claim.call_id,
-        state=State.SUCCEEDED,
-        tool_id=claim.tool.tool_id,
-        value=None if result.content else answer,
-        content=tuple(answer) if result.content else (),
-        duration_ms=duration,
-        warnings=warnings_about(claim.tool),
-    )
+    if result.content:
+        return ended(claim, State.SUCCEEDED, duration, content=tuple(answer))
+    return ended(claim, State.SUCCEEDED, duration, value=answer)
 
 
 def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallOutcome | None:
@@ -176,15 +176,7 @@ def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallO
     entry = Entry(event=f"call.{state.value}", actor=_actor(claim), outcome="failed", detail=detail)
     if not _finish(claim, changes, entry, status=state.value, failure=told, traffic=traffic):
         return None
-    return CallOutcome(
-        id=claim.id,
-        call_id=claim.call_id,
-        state=state,
-        tool_id=claim.tool.tool_id,
-        failure=told,
-        duration_ms=duration,
-        warnings=warnings_about(claim.tool),
-    )
+    return ended(claim, state, duration, failure=told)
 
 
 def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TRAFFIC) -> bool:
@@ -192,12 +184,12 @@ def retry(claim: Claim, failure: Failure, delay: float, traffic: Traffic = NO_TR
     told = _redacted(claim, failure)
     changes: dict[str, Any] = {
         "state": State.QUEUED.value,
+        "lease_until": None,
         "not_before": Later(delay),
         "resend_at": Later(delay + settings.PLACET_SWEEP),
     }
     detail = {"attempt": claim.fence, "code": told.code.wire, "message": told.message, "delay_s": round(delay, 3)}
     entry = Entry(event="call.retry_scheduled", actor=_actor(claim), outcome="failed", detail=detail)
-    changes["lease_until"] = None
     return _finish(claim, changes, entry, status="failed", failure=told, delay=delay, traffic=traffic)
 
 
@@ -210,7 +202,7 @@ def note(claim: Claim, event: str, detail: dict[str, Any]) -> None:
             trail.append(claim.chain, entry, trace_id=claim.trace_id)
         return True
 
-    _insist(claim, write)
+    insist(claim, write)
 
 
 def cancel(call: Call, *, actor: str) -> Call:
@@ -230,10 +222,10 @@ def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
 
 
 def _cancel(call: Call, actor: str) -> Call:
-    cancellable = Call.objects.filter(pk=call.pk, state__in=(State.QUEUED, State.RUNNING), cancel_requested=False)
-    while not (_end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}) or _ask_to_stop(call, actor)):
-        if not cancellable.exists():  # it ended, or was asked before; else it moved between our two looks
-            break
+    cancellable = Call.objects.filter(pk=call.pk, state__in=_CANCELLABLE, cancel_requested=False)
+    while not _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}):
+        if _ask_to_stop(call, actor) or waiting.cancel(call, actor) or not cancellable.exists():
+            break  # it ended, or was asked before; else it moved between our looks
     return Call.objects.get(pk=call.pk)
 
 
@@ -265,19 +257,22 @@ def _finish(
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
-        if not moves.move(claim.id, claim.fence, changes, attempt, events):
+        if not moves.move(claim.id, claim.fence, changes, attempt, events, held=claim.held):
             return _was_written_before(claim, status)
         claim.chain.move_to(chain)
         return True
 
-    if not _insist(claim, write):
+    is_written = insist(claim, write)
+    telemetry.attempted(claim, failure)
+    breakers.learn(claim.tool, failure)
+    if not is_written:
         return False
     with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
         bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
     return True
 
 
-def _insist(claim: Claim, write: Callable[[], bool]) -> bool:
+def insist(claim: Claim, write: Callable[[], bool]) -> bool:
     """The tool has run: a broken connection or a neighbour's event on the chain must not lose what it returned."""
     for pause in _PAUSES:
         try:

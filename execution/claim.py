@@ -13,6 +13,7 @@ from audit.redaction import Redactor
 from audit.trail import Chain
 from execution.credentials import Unseen
 from execution.messages import CallContext
+from execution.models import State
 from execution.runtimes.hosts import Cancel
 from policy.sealedbox import seal, unseal
 from registry.toolspec import ToolSpec
@@ -34,6 +35,7 @@ class Claim:
     trace_id: str
     where: str
     chain: Chain
+    held: State = State.RUNNING  # where the call must still be when this claim's end is written
     needles: Unseen = field(default_factory=Unseen)  # what was resolved for this attempt: no text of it may be told
     cancel: Cancel = field(default_factory=Cancel)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -25,16 +26,27 @@ _broker_away_until = 0.0
 
 def send(call: UUID, *, delay: float = 0.0) -> bool:
     """Wake a worker, if the broker is there. The row is the truth: what is not sent now, the sweeper sends later."""
-    global _broker_away_until
     from execution.tasks import perform_call
 
+    return _given(perform_call, f"call {call}", str(call), delay)
+
+
+def look(callback: int, *, delay: float = 0.0) -> bool:
+    """Have a worker ask for a late answer; as above, what is not sent now is found by the sweeper."""
+    from execution.tasks import look_for_answer
+
+    return _given(look_for_answer, f"callback {callback}", callback, delay)
+
+
+def _given(task: Any, what: str, argument: Any, delay: float) -> bool:
+    global _broker_away_until
     if time.monotonic() < _broker_away_until:
         return False
     try:
-        perform_call.apply_async(args=[str(call)], countdown=delay or None)
+        task.apply_async(args=[argument], countdown=delay or None)
     except Exception as error:  # each kind of broker fails in its own way; none of them may cost a call its answer
         _broker_away_until = time.monotonic() + BROKER_PAUSE
-        logger.warning("the broker is away (%s); the sweeper will send call %s", type(error).__name__, call)
+        logger.warning("the broker is away (%s); the sweeper will send %s", type(error).__name__, what)
         return False
     return True
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from dataclasses import astuple
 
 from django.conf import settings
 
@@ -11,13 +12,15 @@ from execution.messages import CallRequest
 
 def fingerprint(request: CallRequest) -> str:
     """Equal for the same request under the same call_id. Keyed, because it covers what the caller brought in secret."""
-    facts = [
+    facts: list[object] = [
         request.tool_text,
         request.arguments,
         dict(request.context.authorization),
         dict(request.context.secrets),
         request.context.user_id,
     ]
+    if request.belief is not None:  # a wrong belief was refused; the right one is another request
+        facts.append(astuple(request.belief))
     return hmac.new(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts), hashlib.sha256).hexdigest()
 
 

@@ -23,6 +23,15 @@ class CallContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """What the caller says of the tool it asks for; the registry must agree, and what is empty was not said."""
+
+    operation: str = ""
+    risk: str = ""
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
     """One call as a door understood it."""
 
@@ -34,6 +43,8 @@ class CallRequest:
     context: CallContext = CallContext()
     call_id: str | None = None  # None: one is made
     trace_id: str = ""
+    span_id: str = ""  # the caller's own span; told back, never stored
+    belief: Belief | None = None
     wait: float = 55.0  # seconds the door holds the caller before it answers "still running"
 
 
@@ -50,6 +61,9 @@ class CallOutcome:
     failure: Failure | None = None
     duration_ms: float | None = None
     warnings: tuple[str, ...] = ()  # e.g. that the version is deprecated
+    attempt: int = 0  # which run ended the call, or is under way; 0: it never ran
+    trace_id: str = ""
+    span_id: str = ""
 
     @property
     def is_success(self) -> bool:

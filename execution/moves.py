@@ -27,9 +27,12 @@ def take(call: Call, lease: float, patience: float | None, *rows: Rows) -> bool:
     return _move(State.QUEUED, call.pk, call.fence, changes | {"resend_at": None}, rows)
 
 
-def move(call: UUID, fence: int, changes: Mapping[str, Any], *rows: Rows) -> bool:
-    """Whether the call still ran under this fence and was changed; if so, the rows are committed with the change."""
-    return _move(State.RUNNING, call, fence, changes, rows)
+def move(call: UUID, fence: int, changes: Mapping[str, Any], *rows: Rows, held: State = State.RUNNING) -> bool:
+    """Whether the call still ran under this fence and was changed; if so, the rows are committed with the change.
+
+    `held` is WAITING_CALLBACK for one whose tool was to answer later.
+    """
+    return _move(held, call, fence, changes, rows)
 
 
 def _move(state: State, call: UUID, fence: int, changes: Mapping[str, Any], rows: tuple[Rows, ...]) -> bool:

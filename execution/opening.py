@@ -228,9 +228,10 @@ def record_reuse(request: CallRequest, failure: Failure) -> None:
     _tell_of_agent(request, "call.id_reused", {"code": failure.code.wire})
 
 
-def record_limited(request: CallRequest, tool: ToolSpec, failure: Failure) -> None:
+def record_turned_away(request: CallRequest, tool: ToolSpec, failure: Failure) -> None:
     """A call that came too soon leaves its call_id free, so that the same request can come again."""
-    _tell_of_agent(request, "call.rate_limited", {"tool": tool.tool_id, "message": failure.message})
+    event = "call.rate_limited" if failure.code is ErrorCode.RATE_LIMITED else "call.turned_away"
+    _tell_of_agent(request, event, {"tool": tool.tool_id, "message": failure.message})
 
 
 def _tell_of_agent(request: CallRequest, event: str, detail: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 
-from execution.claim import unseal_answer
+from execution.claim import Claim, unseal_answer
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
 from execution.models import Call, State
@@ -29,6 +29,7 @@ def outcome_of(call: Call) -> CallOutcome:
         "state": call.state,
         "tool_id": call.tool_ref,
         "duration_ms": call.duration_ms,
+        "attempt": call.fence,
         "warnings": tuple(orjson.loads(call.warnings)) if call.warnings else (),
     }
     if call.error:
@@ -41,6 +42,20 @@ def outcome_of(call: Call) -> CallOutcome:
     if call.result_kind == "content":
         return CallOutcome(content=tuple(answer), **told)
     return CallOutcome(value=answer, **told)
+
+
+def ended(claim: Claim, state: State, duration_ms: float, **told: Any) -> CallOutcome:
+    """The same of a call that ended in our hands, without a look at its row."""
+    return CallOutcome(
+        id=claim.id,
+        call_id=claim.call_id,
+        state=state,
+        tool_id=claim.tool.tool_id,
+        duration_ms=duration_ms,
+        attempt=claim.fence,
+        warnings=warnings_about(claim.tool),
+        **told,
+    )
 
 
 def answer_of(call: Call) -> Any:

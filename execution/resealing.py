@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Model
 
-from execution import claim
-from execution.models import Call, SecretVersion
+from execution import callbacks, claim
+from execution.models import Call, Callback, SecretVersion
 from execution.secretsources import stored
 from policy import agents, approvals
 from policy.models import Agent, Approval
@@ -45,6 +45,18 @@ BOXES = (
     ),
     Box(words="open calls", model=Call, column="sealed", bound_to=lambda row: claim.box(row.pk)),
     Box(words="exact answers", model=Call, column="sealed_answer", bound_to=lambda row: claim.answer_box(row.pk)),
+    Box(
+        words="tokens of late answers",
+        model=Callback,
+        column="sealed_token",
+        bound_to=lambda row: callbacks.token_box(row.call_id, row.fence),
+    ),
+    Box(
+        words="secrets of waiting attempts",
+        model=Callback,
+        column="sealed_needles",
+        bound_to=lambda row: callbacks.needles_box(row.call_id, row.fence),
+    ),
     Box(
         words="JWT secrets of agents",
         model=Agent,

@@ -100,6 +100,18 @@ def _auth_expired(actor: str, detail: Detail) -> str:
     return f"{_attempt(detail)} was refused with a token that had been good; it went on with a new one."
 
 
+def _answered(actor: str, detail: Detail) -> str:
+    if detail.get("by") == "push":
+        return f"The tool sent its answer to attempt {detail.get('attempt', '?')}."
+    looks = detail.get("looks", 0)
+    return f"The tool had its answer to attempt {detail.get('attempt', '?')} ready at look {looks}."
+
+
+def _refused(actor: str, detail: Detail) -> str:
+    late = "after its time was over" if detail.get("reason") == "expired" else "after the attempt had ended"
+    return f"An answer to attempt {detail.get('attempt', '?')} came {late}; it was not used."
+
+
 def _attempt(detail: Detail) -> str:
     return f"Attempt {detail['attempt']}" if "attempt" in detail else "The call"
 
@@ -145,6 +157,9 @@ _TOLD: dict[str, Callable[[str, Detail], str]] = {
     "call.cancel_requested": lambda actor, detail: f"{who(actor)} asked the running tool to stop.",
     "call.retry_scheduled": _retry,
     "call.auth_expired": _auth_expired,
+    "call.waiting_callback": lambda actor, detail: f"{_attempt(detail)}: the tool took the call and answers later.",
+    "call.answered": _answered,
+    "call.callback_refused": _refused,
     "call.requeued": lambda actor, detail: f"{_attempt(detail)} was lost with its worker; the call is queued again.",
     "call.expired": lambda actor, detail: _why(detail) if detail else "No worker took it in time; it did not run.",
     "call.awaiting_approval": lambda actor, detail: "Parked until people have decided.",

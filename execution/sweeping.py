@@ -6,9 +6,10 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from execution import calls, dispatch, losses
+from execution import callbacks, calls, dispatch, losses
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
+from execution.pipeline import answering
 from execution.retries import REPEATABLE
 from policy import approvals
 from registry.clock import Later
@@ -25,6 +26,7 @@ def sweep() -> None:
     approvals.expire_due()
     _expire_waiting()
     _resend_forgotten()
+    _look_for_answers()
     _forget_answers()
 
 
@@ -60,6 +62,15 @@ def _resend_forgotten() -> None:
         ) and not dispatch.send(pk):
             Call.objects.filter(pk=pk, state=State.QUEUED).update(resend_at=Later(0))
             return  # the broker is away; the next round tries again
+
+
+def _look_for_answers() -> None:
+    """Tools that answer later: those that had their time, and those that nobody has asked since they should be."""
+    for row in callbacks.overdue()[:BATCH]:
+        answering.expire(row)
+    for pk in callbacks.forgotten():
+        if not dispatch.look(pk):
+            return
 
 
 def _forget_answers() -> None:

@@ -12,6 +12,13 @@ def perform_call(call_id: str) -> None:
     perform(UUID(call_id))
 
 
+@shared_task(name="execution.look_for_answer", acks_late=False)
+def look_for_answer(callback: int) -> None:
+    from execution.pipeline.answering import look
+
+    look(callback)
+
+
 @shared_task(name="execution.sweep", acks_late=False)
 def sweep() -> None:
     from execution.sweeping import sweep as sweep_now

@@ -24,4 +24,5 @@ DOORS = {
     "mcp": "MCP",
     "session": "Session",
     "contract": "Tool Contract",
+    "grpc": "Tool Contract over gRPC",
 }

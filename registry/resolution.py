@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.db.models import QuerySet
-from django.db.models.functions import Lower
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Concat, Lower
 
 from registry import revision
 from registry.models import Tool, ToolkitVersion
@@ -66,16 +66,21 @@ def _current_book() -> _Book:
 
 
 def _find(ref: ToolRef) -> ToolSpec | None:
-    tools = (
-        _callable()
-        .annotate(toolkit_key=Lower("version__toolkit__name"), key=Lower("name"))
-        .filter(toolkit_key=ref.toolkit.lower(), key=ref.tool.lower())
-    )
+    tools = _named(ref)
     if ref.version is not None:
         major, minor, patch = ref.version
         tools = tools.filter(version__major=major, version__minor=minor, version__patch=patch)
     best = max(tools, key=_preference, default=None)
     return None if best is None else _frozen_spec(best)
+
+
+def _named(ref: ToolRef) -> QuerySet[Tool]:
+    toolkit, tool = "version__toolkit__name", ref.tool.lower()
+    if not ref.toolkit:
+        holder = _callable().filter(version__toolkit__flat_names=tool)
+        return holder.annotate(flat=Lower(Concat(toolkit, Value("_"), "name"))).filter(flat=tool)
+    named = _callable().annotate(toolkit_key=Lower(toolkit), key=Lower("name"))
+    return named.filter(toolkit_key=ref.toolkit.lower(), key=tool)
 
 
 def _callable() -> QuerySet[Tool]:

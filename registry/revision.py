@@ -72,9 +72,13 @@ def _number() -> int:
     return int(row[0])
 
 
-def watch(table: str, columns: Sequence[str] | None = None) -> Operation:
-    """A migration operation: from now on a change of this table, or only of these columns, is a new revision."""
-    return install(*_watching(table, columns))
+def watch(table: str, columns: Sequence[str] | None = None, *, is_born_quietly: bool = False) -> Operation:
+    """A migration operation: from now on a change of this table, or only of these columns, is a new revision.
+
+    A row that `is_born_quietly` says nothing yet that anyone could have cached.
+    """
+    triggers = _watching(table, columns)
+    return install(*(each for each in triggers if not (is_born_quietly and each.event == "INSERT")))
 
 
 def create_table() -> migrations.RunPython:

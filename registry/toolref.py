@@ -10,9 +10,12 @@ _GRAMMAR = re.compile(
 )
 
 
+_FLAT = re.compile(r"[A-Za-z0-9_]{1,64}")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRef:
-    """A tool as a caller names it; no version means the latest."""
+    """A tool as a caller names it; no version means the latest, no toolkit that `tool` is the flat name."""
 
     toolkit: str
     tool: str
@@ -29,12 +32,20 @@ class ToolRef:
             return cls(toolkit, tool)
         return cls(toolkit, tool, (int(major), int(minor or 0), int(patch or 0)))
 
+    @classmethod
+    def parse_flat(cls, text: str) -> "ToolRef | None":
+        """Toolkit_Tool, where the registry knows which is which; anything else is None."""
+        return cls("", text) if _FLAT.fullmatch(text) is not None else None
+
     @property
     def flat_name(self) -> str:
         """The name where dots are not allowed: Toolkit_Tool."""
-        return f"{self.toolkit}_{self.tool}"
+        return f"{self.toolkit}_{self.tool}" if self.toolkit else self.tool
+
+    @property
+    def name(self) -> str:
+        """What was asked for, whichever version of it."""
+        return f"{self.toolkit}.{self.tool}" if self.toolkit else self.tool
 
     def __str__(self) -> str:
-        if self.version is None:
-            return f"{self.toolkit}.{self.tool}"
-        return f"{self.toolkit}.{self.tool}@{'.'.join(map(str, self.version))}"
+        return self.name if self.version is None else f"{self.name}@{'.'.join(map(str, self.version))}"

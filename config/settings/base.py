@@ -192,10 +192,14 @@ else:
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "config.logs.LineFormatter"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {"line": {"()": "config.logs.LineFormatter"}, "facts": {"()": "config.logs.FactsFormatter"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line"},
+        "facts": {"class": "logging.StreamHandler", "formatter": "facts"},
+    },
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
+        "placet.telemetry": {"level": "INFO", "handlers": ["facts"], "propagate": False},
         "django": {"level": "INFO"},
         "django.request": {"level": "ERROR"},
         "django.server": {"level": "WARNING"},
@@ -227,6 +231,15 @@ PLACET_URL = env.own_url("PLACET_URL", f"http://{PLACET_HOST}:{PLACET_PORT}")
 PLACET_WEB_THREADS = env.whole("PLACET_WEB_THREADS", 64, at_least=2)
 # How long a redacted-for-people answer's exact form stays sealed for a caller that repeats its call_id.
 PLACET_ANSWER_DAYS = env.number("PLACET_ANSWER_DAYS", 1)
+
+# A tool version that failed so often in a row within the window is left alone for the pause; 0 failures: never.
+PLACET_BREAKER_FAILURES = env.whole("PLACET_BREAKER_FAILURES", 10)
+PLACET_BREAKER_WINDOW = env.number("PLACET_BREAKER_WINDOW", 60, at_least=1)
+PLACET_BREAKER_PAUSE = env.number("PLACET_BREAKER_PAUSE", 30, at_least=1)
+# Queued calls of one tool version that run at once, over all workers.
+PLACET_TOOL_CONCURRENCY = env.whole("PLACET_TOOL_CONCURRENCY", 16, at_least=1)
+# Lets whoever brings it read /metrics from another machine.
+PLACET_METRICS_TOKEN = env.text("PLACET_METRICS_TOKEN", "")
 
 # Notices: mail to people, and a signed webhook.
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

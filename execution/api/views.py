@@ -66,8 +66,9 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
         form = NewCallSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         outcome = admit(_to_request(request, self._caller, form.validated_data))
-        if outcome.failure is not None and outcome.failure.code.stage is not Stage.TOOL and outcome.state not in _OPEN:
-            raise _refusal(outcome, outcome.failure)
+        failure = outcome.failure
+        if failure is not None and outcome.state not in _OPEN and _never_ran(outcome, failure):
+            raise _refusal(outcome, failure)
         call = self.get_queryset().get(pk=outcome.id)
         location = f"/api/calls/{call.pk}/"
         status = 202 if call.is_open else 200
@@ -127,6 +128,10 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
 
 _OPEN = {State.QUEUED, State.RUNNING, State.AWAITING_APPROVAL, State.WAITING_CALLBACK}
+
+
+def _never_ran(outcome: CallOutcome, failure: Failure) -> bool:
+    return failure.code.stage is not Stage.TOOL or outcome.state == State.REJECTED
 
 
 def _to_request(request: Request, caller: Caller, asked: dict[str, Any]) -> CallRequest:

@@ -12,6 +12,7 @@ from execution.egress.errors import (
 from execution.egress.exchange import Response, request
 from execution.egress.headers import Headers, merged
 from execution.egress.line import connected
+from execution.egress.streaming import Stream, stream
 from execution.egress.tls import context as tls_context
 
 __all__ = [
@@ -24,8 +25,10 @@ __all__ = [
     "Headers",
     "RedirectRefused",
     "Response",
+    "Stream",
     "connected",
     "merged",
     "request",
+    "stream",
     "tls_context",
 ]

@@ -50,7 +50,7 @@ class Line:
         found = addresses(host, port, deadline=self._deadline, cancel=self._cancel)
         fault: OSError | None = None
         for index, address in enumerate(found):
-            self._check()
+            self.check()
             # One that swallows packets must not use up the time of the others.
             share = (self._deadline - time.monotonic()) / (len(found) - index)
             try:
@@ -58,7 +58,7 @@ class Line:
                 return
             except OSError as error:
                 fault = error
-        self._check()
+        self.check()
         raise EgressFailed(f"{host} cannot be reached ({_named(fault)})", False) from fault
 
     def secure(self, context: ssl.SSLContext, host: str) -> None:
@@ -81,7 +81,7 @@ class Line:
 
     def send(self, data: bytes) -> None:
         connection, rest = self._connected(), memoryview(data)
-        self._check()
+        self.check()
         self.is_sent = True
         try:
             while rest:
@@ -131,7 +131,7 @@ class Line:
     def _patiently(self, act: Callable[[], T], events: int) -> T:
         """Does it as soon as the socket is ready for it; looks at the clock however busy the socket is."""
         while True:
-            self._check()
+            self.check()
             try:
                 return act()
             except ssl.SSLWantReadError:
@@ -148,11 +148,12 @@ class Line:
         poll.register(self._woken, _READ)
         left = max(0.0, min(until, self._deadline) - time.monotonic())
         ready = poll.poll(math.ceil(left * 1000))
-        self._check()
+        self.check()
         if not ready:
             raise TimeoutError(errno.ETIMEDOUT, "no answer")
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """EgressCancelled or EgressTimeout if it is over; for whoever works long on what came."""
         if self._cancel is not None and self._cancel.is_set():
             raise EgressCancelled(self.is_sent)
         if time.monotonic() >= self._deadline:

@@ -1,6 +1,23 @@
 from execution.models.attempt import Attempt
+from execution.models.breaker import Breaker
+from execution.models.budget import RetryBudget
 from execution.models.call import OPEN, Call, State
+from execution.models.callback import Callback
 from execution.models.demotion import Demotion
+from execution.models.pin import Pin
 from execution.models.secret import Secret, SecretUse, SecretVersion
 
-__all__ = ["OPEN", "Attempt", "Call", "Demotion", "Secret", "SecretUse", "SecretVersion", "State"]
+__all__ = [
+    "OPEN",
+    "Attempt",
+    "Breaker",
+    "Call",
+    "Callback",
+    "Demotion",
+    "Pin",
+    "RetryBudget",
+    "Secret",
+    "SecretUse",
+    "SecretVersion",
+    "State",
+]

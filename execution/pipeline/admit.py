@@ -1,9 +1,10 @@
 """Chapter one, at the door: know the call, judge it, hand it over."""
 
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
-from execution import asking, dispatch, inline, opening
+from execution import asking, breakers, dispatch, inline, opening, telemetry
 from execution.errors import CallError, ErrorCode, Failure
 from execution.fingerprint import fingerprint
 from execution.limiting import counted
@@ -11,7 +12,7 @@ from execution.messages import CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import attempt
-from execution.pipeline.steps import check_input, check_requirements, find_tool
+from execution.pipeline.steps import check_belief, check_input, check_requirements, find_tool
 from policy import engine, shadowing
 from policy.decision import Decision, Effect
 from policy.question import Question
@@ -26,22 +27,35 @@ def admit(request: CallRequest) -> CallOutcome:
         tool: ToolSpec | None = None
         try:
             tool = find_tool(request)
+            check_belief(tool, request.belief)
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
         except CallError as error:
-            return _refuse(request, tool, None, error.failure)
-        question = question_about(request, tool)
-        decision = engine.decide(question)
-        try:
-            match decision.effect:
-                case Effect.DENY:
-                    return _refuse(request, tool, decision, denial(decision))
-                case Effect.ASK:
-                    return _ask(request, question, decision)
-                case Effect.ALLOW:
-                    return _allow(request, question, decision)
-        except CallError as error:  # a limit was reached: nothing is kept, so that the same call can come again
-            return _turn_away(request, tool, error.failure)
+            return _told(request, tool, _refuse(request, tool, None, error.failure))
+        return _told(request, tool, _judged(request, tool))
+
+
+def _judged(request: CallRequest, tool: ToolSpec) -> CallOutcome:
+    question = question_about(request, tool)
+    decision = engine.decide(question)
+    try:
+        match decision.effect:
+            case Effect.DENY:
+                return _refuse(request, tool, decision, denial(decision))
+            case Effect.ASK:
+                return _ask(request, question, decision)
+            case Effect.ALLOW:
+                return _allow(request, question, decision)
+    except CallError as error:  # a limit was reached: nothing is kept, so that the same call can come again
+        return _turn_away(request, tool, error.failure)
+
+
+def _told(request: CallRequest, tool: ToolSpec | None, outcome: CallOutcome) -> CallOutcome:
+    """With the trace of this request, which may ask once more for an answer that was given in another one."""
+    telemetry.answered(request, tool, outcome)
+    if not request.trace_id and not request.span_id:
+        return outcome
+    return replace(outcome, trace_id=request.trace_id, span_id=request.span_id)
 
 
 def question_about(request: CallRequest, tool: ToolSpec) -> Question:
@@ -59,6 +73,8 @@ def denial(decision: Decision) -> Failure:
 
 def _allow(request: CallRequest, question: Question, decision: Decision) -> CallOutcome:
     tool = question.tool
+    if (failure := breakers.refusal(tool)) is not None:
+        return _again(request) if _is_known(request) else _turn_away(request, tool, failure)
     if not inline.is_allowed(tool):
         call = counted(question, decision, lambda: opening.open_queued(request, tool, decision))
         return _queued(request, question, decision, call)
@@ -101,7 +117,7 @@ def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | No
 
 
 def _turn_away(request: CallRequest, tool: ToolSpec, failure: Failure) -> CallOutcome:
-    opening.record_limited(request, tool, failure)
+    opening.record_turned_away(request, tool, failure)
     nobody: UUID = new_id()
     return CallOutcome(
         id=nobody,
@@ -110,6 +126,10 @@ def _turn_away(request: CallRequest, tool: ToolSpec, failure: Failure) -> CallOu
         tool_id=tool.tool_id,
         failure=failure,
     )
+
+
+def _is_known(request: CallRequest) -> bool:
+    return Call.objects.filter(agent_id=request.caller.agent_id, call_id=request.call_id).exists()
 
 
 def _again(request: CallRequest, refusal: Failure | None = None) -> CallOutcome:

@@ -2,12 +2,28 @@
 
 import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from audit.redaction import clip
-from execution import calls, dispatch, inline, pulse, retries, secrets
+from execution import (
+    breakers,
+    budgets,
+    callbacks,
+    calls,
+    crowding,
+    dispatch,
+    inline,
+    pins,
+    pulse,
+    retries,
+    secrets,
+    waiting,
+)
 from execution.asking import bound
 from execution.claim import Claim, unseal_what_runs
 from execution.credentials import Credentials
@@ -15,9 +31,11 @@ from execution.errors import CallError, ErrorCode, Failure
 from execution.messages import CallContext, CallOutcome
 from execution.models import Call, State
 from execution.pipeline.steps import check_output
+from execution.returnaddress import ReturnAddress
 from execution.runtimes import runtime_for
-from execution.runtimes.base import Invocation, RunResult
+from execution.runtimes.base import AnswersLater, Invocation, RunResult
 from execution.traceparent import traceparent
+from execution.traffic import Traffic
 from policy import acting, breakglass, engine, grants
 from policy.caller import Caller
 from policy.decision import Decision, Effect
@@ -43,6 +61,9 @@ def perform(id: UUID) -> None:
             revision.current()  # first of all: it finds out whether the connection still stands
             call = calls.read(id)
             if call is None or call.state != State.QUEUED:
+                return
+            if crowding.is_full(call):  # it comes again by itself, and this worker is free for other tools
+                crowding.defer(call)
                 return
             claim = _claimed(call)
             if claim is not None:
@@ -70,9 +91,12 @@ def attempt(claim: Claim) -> CallOutcome | None:
         with pulse.kept(claim):
             result = _run(claim)
         check_output(claim.tool, result)
-        return calls.succeed(claim, result)
+        return _ended(claim, calls.succeed(claim, result))
+    except AnswersLater as later:
+        _wait(claim, later.traffic)
+        return None
     except CallError as error:
-        return _failed(claim, error)
+        return _ended(claim, _failed(claim, error))
     except Exception:
         logger.error("call %s met a bug", claim.id, exc_info=not claim.holds_secrets)
         calls.fail(claim, Failure(code=ErrorCode.INTERNAL, message="Placet failed to run the call", can_retry=False))
@@ -83,12 +107,24 @@ def attempt(claim: Claim) -> CallOutcome | None:
 
 
 def _run(claim: Claim) -> RunResult:
-    """The tool with credentials of this moment; a token that it no longer takes is replaced, once."""
+    breakers.enter(claim.tool)
+    if claim.fence == 1:
+        budgets.count(claim.tool)
     runtime = runtime_for(claim.tool)
+
+    def act(credentials: Credentials) -> RunResult:
+        address = callbacks.expect(claim) if claim.tool.runtime.type == callbacks.KIND else None
+        return runtime.run(invocation(claim, credentials, address))
+
+    return with_credentials(claim, act)
+
+
+def with_credentials(claim: Claim, act: Callable[[Credentials], RunResult]) -> RunResult:
+    """What the tool answers to credentials of this moment; a token that it no longer takes is replaced, once."""
     credentials = secrets.resolve(claim.tool, cancel=claim.cancel)
     claim.needles.update(credentials.needles)
     try:
-        return runtime.run(_invocation(claim, credentials))
+        return act(credentials)
     except CallError as error:
         if error.code not in _NOT_LET_IN:
             raise
@@ -98,7 +134,7 @@ def _run(claim: Claim) -> RunResult:
     claim.needles.update(fresh.needles)
     calls.note(claim, "call.auth_expired", {"attempt": claim.fence, "code": ErrorCode.AUTH_EXPIRED.wire})
     try:
-        return runtime.run(_invocation(claim, fresh))
+        return act(fresh)
     except CallError as error:
         if error.code is ErrorCode.AUTH_EXPIRED:
             raise CallError(ErrorCode.AUTH_INVALID, str(error), traffic=error.traffic) from error
@@ -165,7 +201,8 @@ def _withdrawn(call: Call) -> CallError:
     )
 
 
-def _invocation(claim: Claim, credentials: Credentials) -> Invocation:
+def invocation(claim: Claim, credentials: Credentials, address: ReturnAddress | None = None) -> Invocation:
+    """All that a runtime needs for an attempt in our hands."""
     return Invocation(
         tool=claim.tool,
         arguments=claim.arguments,
@@ -181,6 +218,8 @@ def _invocation(claim: Claim, credentials: Credentials) -> Invocation:
         timeout=claim.tool.runtime.timeout,
         cancel=claim.cancel,
         on_news=lambda news: _tell(claim, news),
+        return_address=address,
+        pinned=lambda digest: pins.pinned(claim.tool, digest),
     )
 
 
@@ -192,11 +231,31 @@ def _tell(claim: Claim, news: Mapping[str, Any]) -> None:
     logger.info("%s %s: %s", claim.tool.tool_id, claim.id, clip(claim.redactor.text(str(said)), MAX_LINE))
 
 
+def _wait(claim: Claim, traffic: Traffic) -> None:
+    """The tool answers later: the call is parked with all it needs, and this worker is free."""
+    if calls.insist(claim, lambda: waiting.begin(claim, traffic)):
+        dispatch.look(callbacks.number_of(claim), delay=min(callbacks.POLL_EVERY, claim.tool.runtime.timeout))
+
+
+def _ended(claim: Claim, outcome: CallOutcome | None) -> CallOutcome | None:
+    """Nobody waits for a late answer to an attempt that is over; if that cannot be written now, the sweeper sees it."""
+    if claim.tool.runtime.type == callbacks.KIND:
+        with suppress(DatabaseError):
+            callbacks.close(claim.id, claim.fence)
+    return outcome
+
+
+def retry_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | None:
+    """Seconds until another attempt, which is paid for; None if there must not be one, or it cannot be afforded."""
+    delay = retries.next_delay(claim, failure, is_sent=is_sent)
+    return delay if delay is not None and budgets.spend(claim.tool) else None
+
+
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
     failure = error.failure
     if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline"):
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
-    delay = None if claim.cancel.is_set() else retries.next_delay(claim, failure, is_sent=error.is_sent)
+    delay = None if claim.cancel.is_set() else retry_delay(claim, failure, is_sent=error.is_sent)
     if delay is None:
         return calls.fail(claim, failure, error.traffic)
     if calls.retry(claim, failure, delay, error.traffic):

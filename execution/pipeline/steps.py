@@ -6,13 +6,14 @@ from typing import Any
 from django.conf import settings
 
 from execution.errors import CallError, ErrorCode
-from execution.messages import CallContext, CallRequest
+from execution.messages import Belief, CallContext, CallRequest
 from execution.runtimes.base import RunResult
 from policy.visibility import visible_toolkits
 from registry.resolution import resolve
 from registry.toolspec import ToolSpec
 
 MAX_ERRORS = 50
+OPERATION = "invoke"
 
 
 def find_tool(request: CallRequest) -> ToolSpec:
@@ -32,9 +33,28 @@ def find_tool(request: CallRequest) -> ToolSpec:
         raise CallError(
             ErrorCode.UNSUPPORTED_TOOL,
             f"Tool '{ref.flat_name}' was not found",
-            developer_message=f"{ref.toolkit}.{ref.tool} {wanted}",
+            developer_message=f"{ref.name} {wanted}",
         )
     return tool
+
+
+def check_belief(tool: ToolSpec, belief: Belief | None) -> None:
+    """Whoever takes the tool for another one must not run it; to know less of it than the registry does is fine."""
+    if belief is None:
+        return
+    known = {name.lower() for name in tool.capabilities}
+    if belief.operation not in ("", OPERATION):
+        raise _mistaken("tool.operation", f"The tool knows one operation, {OPERATION}")
+    if other := [name for name in belief.capabilities if name not in known]:
+        raise _mistaken("tool.capabilities", "The tool does not have all of these capabilities", unknown=other)
+    if belief.risk not in ("", tool.risk.word):
+        raise _mistaken("tool.risk_level", f"The tool's risk is {tool.risk.word}")
+
+
+def _mistaken(field: str, message: str, **more: Any) -> CallError:
+    return CallError(
+        ErrorCode.INVALID_INPUT, message, parameter_errors={field: message}, details={"field": field, **more}
+    )
 
 
 def check_input(tool: ToolSpec, arguments: Mapping[str, Any]) -> None:

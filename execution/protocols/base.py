@@ -88,7 +88,7 @@ class AgentView(DoorView):
         """The body as a JSON value; everything that is not exactly that is refused."""
         if request.META.get("CONTENT_TYPE") != JSON and not _is_json(request):
             raise Refusal("unsupported_media_type", f"The body must be sent as Content-Type: {JSON}", status=415)
-        body = _body(request)
+        body = body_of(request)
         if not body:
             raise Refusal("malformed", "The body is empty; a JSON document is needed")
         try:
@@ -146,7 +146,7 @@ def _is_json(request: HttpRequest) -> bool:
     return request.content_type == JSON and charset in ("utf-8", "utf8")
 
 
-def _body(request: HttpRequest) -> bytes:
+def body_of(request: HttpRequest) -> bytes:
     """The bytes that were sent, but never more than a little beyond what is allowed."""
     length = request.META.get("CONTENT_LENGTH") or ""
     if length:

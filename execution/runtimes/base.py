@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from execution.cancel import Cancel
 from execution.credentials import NO_CREDENTIALS, Credentials
+from execution.returnaddress import ReturnAddress
 from execution.traffic import NO_TRAFFIC, Traffic
 from registry.toolspec import ToolSpec
 
@@ -29,6 +30,8 @@ class Invocation:
     max_answer: int = 1_000_000
     cancel: Cancel
     on_news: Callable[[Mapping[str, Any]], None]  # progress and log lines, as they come
+    return_address: ReturnAddress | None = None  # where a tool that answers later sends its answer
+    pinned: Callable[[str], str] = str  # a digest of what the tool is upstream, to the one it had at first use
 
     def __repr__(self) -> str:
         return f"Invocation({self.tool.tool_id}, attempt {self.attempt})"
@@ -43,9 +46,20 @@ class RunResult:
     traffic: Traffic = NO_TRAFFIC
 
 
+class AnswersLater(Exception):
+    """The tool took the call and has no answer yet; what was sent and received so far."""
+
+    def __init__(self, traffic: Traffic = NO_TRAFFIC) -> None:
+        super().__init__("the tool answers later")
+        self.traffic = traffic
+
+
 class Runtime(Protocol):
     """Runs one invocation. Knows no agents, no policy and no database."""
 
     def run(self, invocation: Invocation) -> RunResult:
-        """The result, or CallError; returns soon after `timeout` or `cancel` whatever the tool does."""
+        """The result, or CallError; returns soon after `timeout` or `cancel` whatever the tool does.
+
+        AnswersLater, if the tool has taken the call and was told where to send its answer.
+        """
         ...

@@ -18,7 +18,7 @@ from registry.publishing import publish
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
-from tests.runtimes import sandboxlabs, weblabs
+from tests.runtimes import grpclab, sandboxlabs, weblabs
 
 PYTHON = """
 import os
@@ -61,9 +61,12 @@ def _python(folder: Path) -> None:
 LABS: Mapping[str, Callable[[Path], AbstractContextManager[Any] | None]] = {
     "container": sandboxlabs.container,
     "external": weblabs.external,
+    "grpc": grpclab.grpc,
     "http": weblabs.http,
+    "mcp": weblabs.mcp,
     "python": _python,
     "wasm": sandboxlabs.wasm,
+    "webhook-callback": weblabs.webhook,
 }
 
 
