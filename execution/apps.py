@@ -7,12 +7,14 @@ class ExecutionConfig(AppConfig):
     name = "execution"
 
     def ready(self) -> None:
-        """Tell the apps below what they cannot know: which events belong to whom, and which calls were recorded."""
+        """Tell the apps below what they cannot know: whose an event is, which calls were recorded, how one gets out."""
         from audit.access import also_visible
-        from execution import receivers  # noqa: F401
+        from execution import receivers, wayout  # noqa: F401
         from execution.access import visible_events
         from execution.recorded import recordings
         from policy.recordings import recorded_by
+        from policy.wayout import guarded_by
 
         also_visible(visible_events)
         recorded_by(recordings)
+        guarded_by(wayout.post)

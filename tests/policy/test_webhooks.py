@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import http.client
 import json
 import socket
 import ssl
@@ -21,6 +20,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 from config import env
+from execution import wayout
+from execution.egress.line import PIECE, Line
 from policy import delivery, notices, webhooks
 from policy.models import Notice
 from policy.undelivered import Undelivered
@@ -76,7 +77,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
     told.server = server
     told.url = f"http://127.0.0.1:{server.server_address[1]}/services/T0/B0?x=1"
     settings.PLACET_NOTICE_WEBHOOK, settings.PLACET_NOTICE_SECRET = told.url, SECRET
-    settings.PLACET_URL = "https://placet.example.org"
+    settings.PLACET_URL, settings.PLACET_EGRESS_ALLOW = "https://placet.example.org", ("127.0.0.0/8",)
     try:
         yield told
     finally:
@@ -195,7 +196,7 @@ def test_a_tls_handshake_that_never_comes_is_cut_off_too(
 
 def test_a_server_without_tls_where_tls_is_due_is_named(receiver: Receiver, notice: Notice, settings: Any) -> None:
     settings.PLACET_NOTICE_WEBHOOK = receiver.url.replace("http:", "https:")
-    with pytest.raises(Undelivered, match="certificate or TLS"):
+    with pytest.raises(Undelivered, match="no TLS with"):
         webhooks.post(notice, url="https://x/")
     assert not receiver.requests
 
@@ -208,7 +209,7 @@ def test_over_tls_a_certificate_is_trusted_or_nothing_is_sent(
     context.load_cert_chain(file)
     receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
     settings.PLACET_NOTICE_WEBHOOK = receiver.url.replace("http:", "https:")
-    with pytest.raises(Undelivered, match="certificate or TLS"):
+    with pytest.raises(Undelivered, match="is not trusted"):
         webhooks.post(notice, url="https://x/")
     assert not receiver.requests
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
@@ -221,16 +222,16 @@ def test_an_answer_of_any_length_is_read_only_so_far(
 ) -> None:
     receiver.body = b"x" * 5_000_000
     read: list[int] = []
-    real = http.client.HTTPResponse.read
+    real = Line.receive
 
-    def counted(self: Any, amount: int | None = None) -> bytes:
-        found = real(self, amount)
+    def counted(self: Line) -> bytes:
+        found = real(self)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(http.client.HTTPResponse, "read", counted)
+    monkeypatch.setattr(Line, "receive", counted)
     assert delivery.deliver() == 1
-    assert read == [webhooks.MAX_ANSWER]
+    assert sum(read) < 2 * wayout.MAX_ANSWER + PIECE
 
 
 def test_nobody_there_is_said_without_the_address(notice: Notice, settings: Any) -> None:
@@ -239,7 +240,7 @@ def test_nobody_there_is_said_without_the_address(notice: Notice, settings: Any)
     settings.PLACET_NOTICE_WEBHOOK = f"http://127.0.0.1:{port}/services/SECRET"
     assert delivery.deliver() == 0
     notice.refresh_from_db()
-    assert notice.error == "the webhook cannot be reached (ConnectionRefusedError)"
+    assert notice.error == "the webhook: 127.0.0.1 cannot be reached (ECONNREFUSED)"
     assert "SECRET" not in str(list(Notice.objects.values()))
 
 
@@ -250,6 +251,17 @@ def test_a_proxy_of_the_environment_is_not_asked(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert delivery.deliver() == 1
     assert len(receiver.requests) == 1
+
+
+def test_a_private_address_is_closed_to_notices_too_unless_it_was_opened(
+    receiver: Receiver, notice: Notice, settings: Any
+) -> None:
+    settings.PLACET_EGRESS_ALLOW = ()
+    assert delivery.deliver() == 0
+    notice.refresh_from_db()
+    assert "the webhook may not be reached" in notice.error
+    assert "PLACET_EGRESS_ALLOW" in notice.error
+    assert not receiver.requests
 
 
 def test_plain_http_leaves_this_machine_for_nobody(notice: Notice, settings: Any) -> None:
