@@ -3,7 +3,7 @@
 import base64
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -34,14 +34,14 @@ def _common_words() -> frozenset[str]:
 
 
 class Needles:
-    """The secrets known for one call, ready to be found in any text."""
+    """Secrets by the names they are marked with, ready to be found in any text."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Iterable[tuple[str, str]]) -> None:
         self._exact: dict[str, str] = {}
         self._spellings: dict[str, str] = {}  # spelling -> mark, matched as written
         self._hex: dict[str, str] = {}  # the same without regard to case
         self._base64: dict[str, str] = {}
-        for ref, value in values.items():
+        for ref, value in values:
             if not value:
                 continue
             shown = mark(ref, value)

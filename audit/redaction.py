@@ -33,14 +33,18 @@ _SPOKEN = (UUID, datetime, date, time, Decimal, Enum)  # objects whose text is w
 class Redactor:
     """Masks what must not be seen, for one call and the secrets known to it; when it fails it shows nothing at all."""
 
-    def __init__(self, needles: Mapping[str, str] | None = None) -> None:
-        self._needles = Needles(needles) if needles else None
+    def __init__(self, needles: Mapping[str, str] | None = None, others: Needles | None = None) -> None:
+        """`needles` are this call's own secrets; `others` are those of the house, masked in what people see."""
+        self._needles = Needles(needles.items()) if needles else None
+        self._others = others
 
     def for_people(self, value: Any, schema: Mapping[str, Any] | None = None) -> Any:
         """What is stored and shown: no known secrets, sensitive keys, marked fields or texts shaped like secrets."""
         try:
             if self._needles:
                 value = _by_value(value, self._needles)
+            if self._others:
+                value = _by_value(value, self._others)
             marks = SchemaMarks.of(schema) if schema else None
             if marks is not None and marks.is_secret:
                 return _masked("schema", value)

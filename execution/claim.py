@@ -9,8 +9,10 @@ from uuid import UUID
 
 import orjson
 
+from audit.needles import Needles
 from audit.redaction import Redactor
 from audit.trail import Chain
+from execution import secretsinforce
 from execution.credentials import Unseen
 from execution.messages import CallContext
 from execution.models import State
@@ -43,7 +45,8 @@ class Claim:
 
     @property
     def redactor(self) -> Redactor:
-        return redactor_for(self.context, self.needles)
+        """For what the tool told: nobody but its caller sees any secret in it, and its caller none of this call's."""
+        return redactor_for(self.context, self.needles, secretsinforce.needles())
 
     @property
     def holds_secrets(self) -> bool:
@@ -56,13 +59,15 @@ class Claim:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
 
-def redactor_for(context: CallContext, resolved: Mapping[str, str] | None = None) -> Redactor:
+def redactor_for(
+    context: CallContext, resolved: Mapping[str, str] | None = None, others: Needles | None = None
+) -> Redactor:
     """What the caller brought in secret and what was resolved for the tool are needles; most calls have none."""
     if not context.secrets and not context.authorization and not resolved:
-        return PLAIN
+        return PLAIN if others is None else Redactor(others=others)
     brought = {f"secret:{name}": value for name, value in context.secrets.items()}
     brought |= {f"authorization:{name}": token for name, token in context.authorization.items()}
-    return Redactor(brought | dict(resolved or {}))
+    return Redactor(brought | dict(resolved or {}), others)
 
 
 def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContext) -> bytes:

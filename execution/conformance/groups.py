@@ -63,7 +63,7 @@ def keeps_credentials_to_itself(probe: Probe) -> str:
     """never sends credentials back"""
     probe.first()
     brought = dict(probe.credentials) or {"Authorization": f"Bearer canary-{secrets.token_hex(16)}"}
-    needles = Needles({name: value.removeprefix("Bearer ") for name, value in brought.items()})
+    needles = Needles((name, value.removeprefix("Bearer ")) for name, value in brought.items())
     requests: list[dict[str, Any] | bytes] = [probe.request(), probe.request(tool_contract_version="v2"), b"{"]
     if probe.fail is not None:
         requests.append(probe.request(input=dict(probe.fail)))
