@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -39,15 +40,20 @@ def problems(schema: Any) -> list[Problem]:
     if not isinstance(schema, dict | bool):
         return [Problem("", "a schema is an object")]
     try:
-        size = len(orjson.dumps(schema))
+        content = orjson.dumps(schema)
     except TypeError:
         return [Problem("", "is not JSON with 64-bit numbers, or is nested too deep")]
-    if size > MAX_BYTES:
-        return [Problem("", f"has {size} bytes; at most {MAX_BYTES} are allowed")]
+    if len(content) > MAX_BYTES:
+        return [Problem("", f"has {len(content)} bytes; at most {MAX_BYTES} are allowed")]
     if _depth(schema) > MAX_DEPTH:
         return [Problem("", f"is nested more than {MAX_DEPTH} levels deep")]
-    found = list(_walk(schema))
-    return found or list(_library_problems(schema)) or list(_cost_problems(schema))
+    return list(_problems(content))
+
+
+@lru_cache(maxsize=256)  # a manifest is looked at when it is given, saved and published
+def _problems(content: bytes) -> tuple[Problem, ...]:
+    schema = orjson.loads(content)
+    return tuple(_walk(schema)) or tuple(_library_problems(schema)) or tuple(_cost_problems(schema))
 
 
 def input_problems(schema: Any) -> list[Problem]:
