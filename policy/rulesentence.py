@@ -17,8 +17,7 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def sentence(rule: RuleSpec) -> str:
     """The rule in plain English; what it does not restrict it does not mention."""
-    verb = "may not call" if rule.effect is Effect.DENY else "may call"
-    said = f"{_subject(rule)} {verb} {_object(rule)}"
+    said = f"{_who_may(rule)} call {_object(rule)}"
     if rule.when:
         said += f" when {rule.when}"
     if rule.ask is not None:
@@ -41,14 +40,16 @@ def joined(names: Sequence[str], word: str) -> str:
     return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
-def _subject(rule: RuleSpec) -> str:
-    told = []
+def _who_may(rule: RuleSpec) -> str:
+    is_deny, told = rule.effect is Effect.DENY, []
     if rule.agents:
         told.append(f"{'agent' if len(rule.agents) == 1 else 'agents'} {joined(rule.agents, 'and')}")
     if rule.groups:
         told.append(f"{'the group' if len(rule.groups) == 1 else 'the groups'} {joined(rule.groups, 'and')}")
-    said = " and ".join(told) or "any agent"
-    return said[0].upper() + said[1:]
+    if not told:
+        return "No agent may" if is_deny else "Any agent may"
+    said = " and ".join(told)
+    return f"{said[0].upper()}{said[1:]} {'may not' if is_deny else 'may'}"
 
 
 def _object(rule: RuleSpec) -> str:

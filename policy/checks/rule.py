@@ -12,8 +12,6 @@ from policy.rulesentence import joined, people
 from policy.rulespec import RuleSpec
 from registry.toolspec import ToolSpec
 
-ACCESS = "POST /api/access-requests/"
-
 _ARGUMENT = re.compile(r"\binput\.([A-Za-z_][A-Za-z0-9_]*)")
 
 logger = logging.getLogger(__name__)
@@ -85,11 +83,11 @@ class RuleCheck:
             check=name,
             effect=Effect.DENY,
             reason=f"Rule '{name}' could not be judged, and what cannot be judged is denied: {reason}",
-            help=f"{self._other_arguments()}Ask who writes the policy to mend rule '{name}': {ACCESS}",
+            help=f"{self._other_arguments()}Ask a policy owner to mend rule '{name}'",
         )
 
     def _way_round(self) -> str:
-        return f"{self._other_arguments()}Ask for an exception from rule '{self.rule.name}': {ACCESS}"
+        return f"{self._other_arguments()}Ask a policy owner for an exception from rule '{self.rule.name}'"
 
     def _other_arguments(self) -> str:
         read = sorted(set(_ARGUMENT.findall(self.rule.when)))

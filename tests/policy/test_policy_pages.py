@@ -75,7 +75,7 @@ def test_the_live_rules_are_told_in_order_as_sentences(here: Stage) -> None:
     assert re.search(
         r"Agent support-bot may call Payments.Refund when <code[^>]*>input.amount &lt;= 100.0</code>", text
     )
-    assert "Any agent may not call Payments.Payout." in text
+    assert "No agent may call Payments.Payout." in text
     assert "Where no rule matches, the risk decides" in text
     assert "Change the policy" not in text
 

@@ -212,8 +212,7 @@ def test_a_reason_names_the_deciding_rule_and_no_other_agent() -> None:
 def test_help_says_the_smallest_thing_that_would_help() -> None:
     denied = judged([rule("no refunds", "deny", when="input.amount > 5")], question(spec(), amount=7))
     assert denied.help == (
-        "The rule looks at amount; another value may pass. "
-        "Ask for an exception from rule 'no refunds': POST /api/access-requests/"
+        "The rule looks at amount; another value may pass. Ask a policy owner for an exception from rule 'no refunds'"
     )
     asked = judged([rule("ask", "ask", ask={"approvers": "payers", "quorum": 2})], question(spec()))
     assert asked.reason.endswith("once two people of the group payers agree")
