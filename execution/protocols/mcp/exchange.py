@@ -1,9 +1,12 @@
 """Exchange: one JSON-RPC request that is being answered, and Stream, an answer that takes its time."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+import orjson
 
 from policy.caller import Caller
 
@@ -29,7 +32,18 @@ class Exchange:
     meta: Mapping[str, Any] = field(default_factory=dict)  # params["_meta"], or empty
     capabilities: Mapping[str, Any] = field(default_factory=dict)  # of this request, or of its session
     session: str = ""  # the id of a legacy session
-    headers: Mapping[str, str] = field(default_factory=dict)  # by lower-case name
+    headers: Mapping[str, str] = field(default_factory=dict)  # mcp-*, by lower-case name
+
+    @property
+    def cancel_topic(self) -> str:
+        """What the bell rings when the client of a legacy session gives this request up."""
+        return cancel_topic(self.caller, self.session, self.id)
+
+
+def cancel_topic(caller: Caller, session: str, request_id: str | int) -> str:
+    """Clients choose their ids themselves, so one is told apart by whose it is, and 1 is not "1"."""
+    named = orjson.dumps([caller.agent_id, session, request_id])
+    return f"mcp-cancel:{hashlib.sha256(named).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ UNAVAILABLE = 50300
 
 
 class RpcError(Exception):
-    """What a handler raises to refuse; `http` is the status where the client's revision gives errors one."""
+    """What a handler raises to refuse; `http` is the status where the client's revision gives errors one.
+
+    `is_recorded` says that the trail has it already, as it has every call that was admitted or turned away.
+    """
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class RpcError(Exception):
         *,
         http: int = 200,
         headers: Mapping[str, str] | None = None,
+        is_recorded: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -37,6 +41,7 @@ class RpcError(Exception):
         self.data = data
         self.http = http
         self.headers: Mapping[str, str] = headers or {}
+        self.is_recorded = is_recorded
 
     def as_error(self) -> dict[str, Any]:
         """The error object of a JSON-RPC response."""
