@@ -17,7 +17,7 @@ from audit import trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.trail import Chain, Entry
-from execution import attempts, bell, breakers, moves, parking, reading, telemetry, waiting
+from execution import attempts, bell, breakers, hooks, moves, parking, reading, telemetry, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -94,6 +94,7 @@ def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview) -
         trace_id=call.trace_id,
         where=where,
         chain=chain,
+        door=call.door,
     )
 
 
@@ -264,6 +265,7 @@ def _finish(
 
     is_written = insist(claim, write)
     telemetry.attempted(claim, failure)
+    hooks.ended(claim, failure)
     breakers.learn(claim.tool, failure)
     if not is_written:
         return False

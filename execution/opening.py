@@ -46,6 +46,7 @@ def open_inline(request: CallRequest, tool: ToolSpec, decision: Decision) -> Cla
         trace_id=request.trace_id,
         where=where,
         chain=chain,
+        door=request.door,
     )
 
 

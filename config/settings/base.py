@@ -240,6 +240,8 @@ PLACET_BREAKER_PAUSE = env.number("PLACET_BREAKER_PAUSE", 30, at_least=1)
 PLACET_TOOL_CONCURRENCY = env.whole("PLACET_TOOL_CONCURRENCY", 16, at_least=1)
 # Lets whoever brings it read /metrics from another machine.
 PLACET_METRICS_TOKEN = env.text("PLACET_METRICS_TOKEN", "")
+# Callables that watch every attempt, by dotted paths: execution.hooks.logging, execution.hooks.metrics, your own.
+PLACET_HOOKS = env.words("PLACET_HOOKS")
 
 # Notices: mail to people, and a signed webhook.
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

@@ -206,6 +206,7 @@ def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]
         trace_id=call.trace_id,
         where=f"{by}@{HOST}:{os.getpid()}",
         chain=trail.new_chain("call", str(call.pk)),
+        door=call.door,
         needles=Unseen(needles),
         started_at=row.asked_at,
         started=time.perf_counter() - waited,

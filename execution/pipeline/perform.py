@@ -17,6 +17,7 @@ from execution import (
     calls,
     crowding,
     dispatch,
+    hooks,
     inline,
     pins,
     pulse,
@@ -107,6 +108,7 @@ def attempt(claim: Claim) -> CallOutcome | None:
 
 
 def _run(claim: Claim) -> RunResult:
+    hooks.invoking(claim)
     breakers.enter(claim.tool)
     if claim.fence == 1:
         budgets.count(claim.tool)
