@@ -9,6 +9,7 @@ from typing import Any
 from audit.canonical import canonical
 from registry import bindings
 from registry.fields import Fields, ManifestError, text_at
+from registry.icons import icons
 from registry.models.capability import CAPABILITY_PATTERN
 from registry.models.flatname import MAX_FLAT_NAME
 from registry.models.tool import Tool, no_parameters
@@ -37,6 +38,7 @@ _TOOL_FIELDS = (
     "requirements",
     "runtime",
     "auth",
+    "icons",
 )
 
 
@@ -57,6 +59,7 @@ class ToolManifest:
     requirements: dict[str, Any]
     runtime: dict[str, Any]
     auth: dict[str, Any]
+    icons: tuple[dict[str, Any], ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The tool as a manifest writes it; what is empty is left out."""
@@ -66,6 +69,7 @@ class ToolManifest:
             "annotations": self.annotations,
             "requirements": requirements,
             "auth": self.auth,
+            "icons": list(self.icons),
         }
         return {
             "name": self.name,
@@ -199,6 +203,7 @@ def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
         requirements=bindings.requirements(fields.raw("requirements"), fields.at("requirements")),
         runtime=bindings.runtime(fields.need("runtime"), fields.at("runtime"), risk),
         auth=bindings.auth(fields.raw("auth"), fields.at("auth")),
+        icons=icons(fields),
     )
 
 
