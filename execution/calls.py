@@ -47,19 +47,21 @@ def read(id: UUID) -> Call | None:
     return reading.row(id)
 
 
-def claim(call: Call, tool: ToolSpec, agent: str, *, bound: str = "") -> Claim | None:
-    """Take a queued call for this process, with the next fence; None if it is no longer there to take as it was judged.
+def claim(call: Call, tool: ToolSpec, agent: str, *, bound: str = "", where: str = "", actor: str = "") -> Claim | None:
+    """Take a queued call with the next fence; None if it is no longer there to take as it was judged.
 
     A call that people agreed to uses their approval up in the same transaction, if it is still `bound` to this.
+    It is for this process, unless someone elsewhere takes it: then `where` and `actor` say who.
     """
     if call.sealed is None:
         return None
+    hands = (where or f"worker@{HOST}:{os.getpid()}", actor)
     if call.approval_id is None and call.grant_id is None:
-        return _claim(call, tool, agent, call.sealed)
+        return _claim(call, tool, agent, call.sealed, *hands)
     with transaction.atomic():
         if not revision.hold() or not _is_agreed_to(call, bound):
             return None
-        taken = _claim(call, tool, agent, call.sealed)
+        taken = _claim(call, tool, agent, call.sealed, *hands)
         if taken is None:
             transaction.set_rollback(True)
         return taken
@@ -76,10 +78,10 @@ def _is_agreed_to(call: Call, bound: str) -> bool:
     return False
 
 
-def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview) -> Claim | None:
+def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview, where: str, actor: str) -> Claim | None:
     arguments, context = unseal_what_runs(call.pk, sealed)
-    where = f"worker@{HOST}:{os.getpid()}"
-    started = Entry(event="call.started", actor="worker", detail={"attempt": call.fence + 1, "where": where})
+    detail = {"attempt": call.fence + 1, "where": where}
+    started = Entry(event="call.started", actor=actor or "worker", detail=detail)
     chain = _take(call, tool, started)
     if chain is None:
         return None
@@ -95,6 +97,7 @@ def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview) -
         where=where,
         chain=chain,
         door=call.door,
+        actor=actor,
     )
 
 
@@ -346,4 +349,4 @@ def _redacted(claim: Claim, failure: Failure) -> Failure:
 
 
 def _actor(claim: Claim) -> str:
-    return "worker" if claim.where.startswith("worker") else "system"
+    return claim.actor or ("worker" if claim.where.startswith("worker") else "system")

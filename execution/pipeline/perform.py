@@ -4,7 +4,7 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -53,6 +53,15 @@ logger = logging.getLogger(__name__)
 MAX_LINE = 1_000
 _NOT_LET_IN = {ErrorCode.AUTH_INVALID, ErrorCode.AUTH_EXPIRED}
 LOOKS = 3  # at a call that moves while we look at it; after that the sweeper sends it once more
+Ending = RunResult | CallError
+
+
+class Cleared(NamedTuple):
+    """A call that was judged again and may run: its tool, whose call it is, and what an approval must be bound to."""
+
+    tool: ToolSpec
+    agent: str
+    digest: str
 
 
 def perform(id: UUID) -> None:
@@ -66,14 +75,15 @@ def perform(id: UUID) -> None:
             if crowding.is_full(call):  # it comes again by itself, and this worker is free for other tools
                 crowding.defer(call)
                 return
-            claim = _claimed(call)
+            cleared = clear(call)
+            claim = calls.claim(call, cleared.tool, cleared.agent, bound=cleared.digest) if cleared else None
             if claim is not None:
                 attempt(claim)
                 return
 
 
-def _claimed(call: Call) -> Claim | None:
-    """The call in our hands; None if it ended instead, or something moved between our look and our grip."""
+def clear(call: Call) -> Cleared | None:
+    """What whoever takes the queued call runs; None if it ended instead."""
     if call.cancel_requested:  # while it ran the time before
         calls.cancel(call, actor="worker")
         return None
@@ -83,7 +93,7 @@ def _claimed(call: Call) -> Claim | None:
     except CallError as error:
         _deny(call, error.failure)
         return None
-    return calls.claim(call, tool, agent.name, bound=digest)
+    return Cleared(tool, agent.name, digest)
 
 
 def attempt(claim: Claim) -> CallOutcome | None:
@@ -107,11 +117,16 @@ def attempt(claim: Claim) -> CallOutcome | None:
         raise
 
 
-def _run(claim: Claim) -> RunResult:
+def enter(claim: Claim) -> None:
+    """Before the tool is asked: CallError if it is left alone for a while."""
     hooks.invoking(claim)
     breakers.enter(claim.tool)
     if claim.fence == 1:
         budgets.count(claim.tool)
+
+
+def _run(claim: Claim) -> RunResult:
+    enter(claim)
     runtime = runtime_for(claim.tool)
 
     def act(credentials: Credentials) -> RunResult:
@@ -251,6 +266,19 @@ def retry_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | Non
     """Seconds until another attempt, which is paid for; None if there must not be one, or it cannot be afforded."""
     delay = retries.next_delay(claim, failure, is_sent=is_sent)
     return delay if delay is not None and budgets.spend(claim.tool) else None
+
+
+def conclude(claim: Claim, ending: Ending, *, may_retry: bool = True) -> float | None:
+    """Record an attempt that a tool elsewhere made; the seconds until another one, which the caller sends."""
+    if isinstance(ending, RunResult):
+        calls.succeed(claim, ending)
+        return None
+    delay = retry_delay(claim, ending.failure, is_sent=ending.is_sent) if may_retry else None
+    if delay is None:
+        calls.fail(claim, ending.failure, ending.traffic)
+    else:
+        calls.retry(claim, ending.failure, delay, ending.traffic)
+    return delay
 
 
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
