@@ -1,0 +1,64 @@
+"""Ask, take a turn, remember a link, tell the end: sole writer of elicitations."""
+
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+
+from audit.glance import glance
+from execution.models import Call, Elicitation
+from registry.clock import LATER, Later, later_param
+
+KEPT = 3_600.0  # seconds after its end in which the same call, made again, gets the end of the first
+
+
+def of(call: Call) -> Elicitation:
+    """The call's elicitation, made when its client is told for the first time that a person is needed."""
+    found, _ = Elicitation.objects.get_or_create(pk=call.pk, defaults={"agent_id": call.agent_id})
+    return found
+
+
+def action_of(call: UUID) -> str:
+    """What the person at the client said, or nothing yet."""
+    return Elicitation.objects.filter(pk=call).values_list("action", flat=True).first() or ""
+
+
+def take(call: UUID, turn: int, action: str) -> bool:
+    """Whether this retry is the first that comes for its turn; every other one is refused, for good."""
+    waiting = Elicitation.objects.filter(pk=call, turn=turn)
+    return bool(waiting.update(turn=F("turn") + 1, **({"action": action} if action else {})))
+
+
+def answer(call: Call, action: str) -> bool:
+    """Whether this is the first answer to a task's question; later ones change nothing."""
+    of(call)
+    return bool(Elicitation.objects.filter(pk=call.pk, action="").update(action=action))
+
+
+def send_away(call: Call) -> None:
+    """The client has nothing but a link: when it makes the same call again, it means this one."""
+    of(call)
+    Elicitation.objects.filter(pk=call.pk).update(fingerprint=call.fingerprint, told_at=None)
+
+
+def sent_away(agent: int, fingerprint: str) -> UUID | None:
+    """The call whose end the agent asks for by making it again, if it goes on or ended a short while ago."""
+    vendor = connection.vendor
+    found = glance(_sent_away(vendor), [agent, fingerprint, later_param(vendor, -KEPT)])
+    if found is None:
+        return None
+    return found[0] if isinstance(found[0], UUID) else UUID(found[0])
+
+
+def tell(call: UUID) -> bool:
+    """Whether this is the one who gets the end; whoever makes the same call after that makes a new one."""
+    return bool(Elicitation.objects.filter(pk=call, told_at=None).update(told_at=Later(0)))
+
+
+def _sent_away(vendor: str) -> str:
+    calls, told = Call._meta.db_table, Elicitation._meta.db_table
+    return (
+        f'SELECT e."call_id" FROM "{told}" e JOIN "{calls}" c ON c."id" = e."call_id" '
+        f'WHERE e."agent_id" = %s AND e."fingerprint" = %s AND e."told_at" IS NULL '
+        f'AND (c."finished_at" IS NULL OR c."finished_at" > {LATER[vendor]}) ORDER BY e."call_id" DESC LIMIT 1'
+    )
