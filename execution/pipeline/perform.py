@@ -19,6 +19,7 @@ from execution import (
     dispatch,
     hooks,
     inline,
+    news,
     pins,
     pulse,
     retries,
@@ -31,6 +32,7 @@ from execution.credentials import Credentials
 from execution.errors import CallError, ErrorCode, Failure
 from execution.messages import CallContext, CallOutcome
 from execution.models import Call, State
+from execution.news import Speaker
 from execution.pipeline.steps import check_output
 from execution.returnaddress import ReturnAddress
 from execution.runtimes import runtime_for
@@ -131,9 +133,10 @@ def _run(claim: Claim) -> RunResult:
 
     def act(credentials: Credentials) -> RunResult:
         address = callbacks.expect(claim) if claim.tool.runtime.type == callbacks.KIND else None
-        return runtime.run(invocation(claim, credentials, address))
+        return runtime.run(invocation(claim, credentials, address, speaker))
 
-    return with_credentials(claim, act)
+    with news.speaking(claim.id, is_local=claim.where.startswith("inline")) as speaker:
+        return with_credentials(claim, act)
 
 
 def with_credentials(claim: Claim, act: Callable[[Credentials], RunResult]) -> RunResult:
@@ -218,7 +221,9 @@ def _withdrawn(call: Call) -> CallError:
     )
 
 
-def invocation(claim: Claim, credentials: Credentials, address: ReturnAddress | None = None) -> Invocation:
+def invocation(
+    claim: Claim, credentials: Credentials, address: ReturnAddress | None = None, speaker: Speaker | None = None
+) -> Invocation:
     """All that a runtime needs for an attempt in our hands."""
     return Invocation(
         tool=claim.tool,
@@ -234,18 +239,21 @@ def invocation(claim: Claim, credentials: Credentials, address: ReturnAddress | 
         credentials=credentials,
         timeout=claim.tool.runtime.timeout,
         cancel=claim.cancel,
-        on_news=lambda news: _tell(claim, news),
+        on_news=lambda said: _tell(claim, said, speaker),
         return_address=address,
         pinned=lambda digest: pins.pinned(claim.tool, digest),
     )
 
 
-def _tell(claim: Claim, news: Mapping[str, Any]) -> None:
-    """A tool's log lines and progress, as one line of ours."""
-    said = news.get("message") or ""
-    if news["kind"] == "progress":
-        said = f"{news.get('done')} of {news.get('total')} {said}"
-    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, clip(claim.redactor.text(str(said)), MAX_LINE))
+def _tell(claim: Claim, said: Mapping[str, Any], speaker: Speaker | None) -> None:
+    """A tool's log lines and progress, as one line of ours, and to whoever holds the line for it."""
+    redactor = claim.redactor
+    words = redactor.text(str(said.get("message") or ""))
+    if speaker is not None:
+        speaker.tell(said, clip(words, MAX_LINE))
+    if said["kind"] == "progress":
+        words = redactor.text(f"{said.get('done')} of {said.get('total')} ") + words
+    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, clip(words, MAX_LINE))
 
 
 def _wait(claim: Claim, traffic: Traffic) -> None:
