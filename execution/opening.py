@@ -92,7 +92,7 @@ class _Row:
     ) -> None:
         self.request, self.tool, self.decision, self.state, self.failure = request, tool, decision, state, failure
         self.approval, self.grant = approval, grant
-        self.id = new_id()
+        self.id = request.id or new_id()
         self.call_id = request.call_id or str(self.id)
         shown = redactor_for(request.context).for_people(request.arguments, tool.input_schema if tool else None)
         self.input = canonical(shown).decode()

@@ -12,7 +12,7 @@ from execution.messages import CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import attempt
-from execution.pipeline.steps import check_belief, check_input, check_requirements, find_tool
+from execution.pipeline.steps import check_authorship, check_belief, check_input, check_requirements, find_tool
 from policy import engine, shadowing
 from policy.decision import Decision, Effect
 from policy.question import Question
@@ -28,6 +28,7 @@ def admit(request: CallRequest) -> CallOutcome:
         try:
             tool = find_tool(request)
             check_belief(tool, request.belief)
+            check_authorship(tool, request.authorship)
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
         except CallError as error:
