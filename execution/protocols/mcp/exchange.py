@@ -33,6 +33,7 @@ class Exchange:
     capabilities: Mapping[str, Any] = field(default_factory=dict)  # of this request, or of its session
     session: str = ""  # the id of a legacy session
     headers: Mapping[str, str] = field(default_factory=dict)  # mcp-*, by lower-case name
+    log_level: str = "info"  # from which on a tool's lines are told, as the legacy session set it; empty: none are
 
     @property
     def cancel_topic(self) -> str:
