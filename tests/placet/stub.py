@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+KEY = "plk_0123456789_a-key-of-this-test"
+INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "desk", "version": "1"}}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -197,3 +201,44 @@ def event(message: Any, id: str = "") -> str:
 
 def _json(body: Any) -> bytes:
     return json.dumps(body).encode()
+
+
+class Old:
+    """A server of the older wire with sessions that can be ended, and what a test adds to it."""
+
+    def __init__(self, **methods: Callable[[Seen], Says]) -> None:
+        self.sessions: list[str] = []
+        self.methods = {name.replace("_", "/"): answer for name, answer in methods.items()}
+        self.stream: Callable[[Seen], Says] = lambda seen: Says(status=405)
+
+    def __call__(self, seen: Seen) -> Says:
+        if seen.method == "initialize":
+            self.sessions.append(f"session-{len(self.sessions) + 1}")
+            headers = {"MCP-Session-Id": self.sessions[-1]}
+            return result(seen, {"protocolVersion": "2025-11-25", "capabilities": {}}, headers=headers)
+        if seen.headers.get("mcp-session-id") != self.sessions[-1]:
+            return Says({"jsonrpc": "2.0", "error": {"code": -32600, "message": "no such session"}}, status=404)
+        if seen.verb == "GET":
+            return self.stream(seen)
+        if seen.verb == "DELETE":
+            return Says(status=204)
+        if "id" not in seen.body or "method" not in seen.body:
+            return Says(status=202)
+        if seen.method in self.methods:
+            return self.methods[seen.method](seen)
+        return result(seen, {"of": seen.method})
+
+
+def connect(desk: Desk) -> None:
+    assert desk.ask("initialize", 0, **INITIALIZE)["result"]["protocolVersion"] == "2025-11-25"
+    desk.send(INITIALIZED)
+
+
+def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (is_true := holds()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return is_true
+
+
+Open = Callable[..., tuple[Desk, Stub]]
