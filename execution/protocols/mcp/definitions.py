@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from execution.protocols.mcp.tasksupport import task_support
 from registry.risk import RiskLevel
 from registry.toolspec import ToolSpec
 
@@ -35,8 +36,8 @@ def definition(tool: ToolSpec, version: str = FULL) -> Mapping[str, Any]:
         told["annotations"] = {"title": tool.title, **told["annotations"]}
     if version >= _FIRST_WITH_ICONS and tool.icons:
         told["icons"] = [dict(icon) for icon in tool.icons]
-    if version == _TASKS_IN_LIST and can_be_task(tool):
-        told["execution"] = {"taskSupport": "optional"}
+    if version == _TASKS_IN_LIST and (support := task_support(tool)) != "forbidden":
+        told["execution"] = {"taskSupport": support}
     return told
 
 
@@ -61,11 +62,6 @@ def annotations(tool: ToolSpec) -> dict[str, Any]:
     for hint in _HINTS:
         told[hint] = said[hint] if isinstance(said.get(hint), bool) else derived[hint]
     return told
-
-
-def can_be_task(tool: ToolSpec) -> bool:
-    """Whether a call may take so long that asking for it later makes sense: it is queued, or people may be asked."""
-    return tool.runtime.dispatch != "inline" or tool.risk >= RiskLevel.HIGH
 
 
 def _derived(tool: ToolSpec) -> dict[str, bool]:
