@@ -77,8 +77,13 @@ class Listener:
 
     def wake(self) -> None:
         """Something else happened: whoever waits for news has a look."""
-        if self._queue.empty():
+        if self._queue.qsize() < MAX_KEPT:
             self._queue.put(None)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was told that nobody has read."""
+        return not self._queue.empty()
 
     def next(self, wait: float) -> News | None:
         """The next news; None if there is none within `wait` seconds, or something else happened."""
