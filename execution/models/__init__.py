@@ -5,6 +5,7 @@ from execution.models.call import OPEN, Call, State
 from execution.models.callback import Callback
 from execution.models.demotion import Demotion
 from execution.models.elicitation import Elicitation
+from execution.models.mcpsession import McpSession
 from execution.models.pin import Pin
 from execution.models.secret import Secret, SecretUse, SecretVersion
 from execution.models.session import Pull, Session
@@ -17,6 +18,7 @@ __all__ = [
     "Callback",
     "Demotion",
     "Elicitation",
+    "McpSession",
     "Pin",
     "Pull",
     "RetryBudget",
