@@ -25,6 +25,7 @@ from execution.models import Attempt, Call, State
 from execution.opening import HOST, patience_for
 from execution.outcomes import ended
 from execution.runtimes.base import RunResult
+from execution.sessions import KIND, cancelling
 from execution.traffic import NO_TRAFFIC, Traffic
 from policy import approvals, grants
 from policy.approvals import Use
@@ -131,10 +132,14 @@ def deny_asked(call: Call, approval: UUID, failure: Failure) -> None:
 
 def expire(call: Call) -> bool:
     """A queued call that no worker took in time."""
-    failure = Failure(
-        code=ErrorCode.EXPIRED, message="No worker could run the call in time; it did not run", can_retry=True
-    )
-    return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", {})
+    if call.dispatch == KIND:
+        toolkit = call.tool_ref.partition(".")[0]
+        message = f"No session that serves {toolkit} took the call in time; it did not run"
+    else:
+        message = "No worker could run the call in time; it did not run"
+    failure = Failure(code=ErrorCode.EXPIRED, message=message, can_retry=True)
+    detail = {"message": message} if call.dispatch == KIND else {}
+    return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", detail)
 
 
 def defer(call: Call, delay: float) -> None:
@@ -152,7 +157,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     returned: Any = list(result.content) if result.content else result.value
     answer = redactor.for_caller(returned)
     shown = canonical(redactor.for_people(answer, claim.tool.output_schema))
-    exact = canonical(answer)
+    exact = canonical(answer) if not result.keeps_order else _as_told(answer)
     duration = claim.elapsed_ms()
     changes = {
         "state": State.SUCCEEDED.value,
@@ -168,6 +173,14 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     if result.content:
         return ended(claim, State.SUCCEEDED, duration, content=tuple(answer))
     return ended(claim, State.SUCCEEDED, duration, value=answer)
+
+
+def _as_told(answer: Any) -> bytes:
+    """In the order in which the tool told it; a number that is too wide for that is told in ours."""
+    try:
+        return orjson.dumps(answer)
+    except TypeError:
+        return canonical(answer)
 
 
 def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallOutcome | None:
@@ -228,7 +241,8 @@ def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
 def _cancel(call: Call, actor: str) -> Call:
     cancellable = Call.objects.filter(pk=call.pk, state__in=_CANCELLABLE, cancel_requested=False)
     while not _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}):
-        if _ask_to_stop(call, actor) or waiting.cancel(call, actor) or not cancellable.exists():
+        is_told = cancelling.cancel(call, actor) or _ask_to_stop(call, actor) or waiting.cancel(call, actor)
+        if is_told or not cancellable.exists():
             break  # it ended, or was asked before; else it moved between our looks
     return Call.objects.get(pk=call.pk)
 

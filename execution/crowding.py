@@ -15,7 +15,7 @@ SOON, LATE = 0.2, 5.0  # seconds until the next look; longer for what waits long
 # The list of states is what the index of open calls says of itself: SQLite uses it only for a question in its words.
 _RUNNING = (
     f'SELECT COUNT(*) FROM "{Call._meta.db_table}" WHERE "state" = \'{State.RUNNING.value}\' AND "state" IN '
-    f'({", ".join(repr(str(state)) for state in OPEN)}) AND "tool_id" = %s AND "dispatch" = \'queue\''
+    f'({", ".join(repr(str(state)) for state in OPEN)}) AND "tool_id" = %s AND "dispatch" <> \'inline\''
 )
 
 

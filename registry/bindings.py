@@ -35,6 +35,8 @@ def runtime(value: Any, path: str, risk: RiskLevel) -> dict[str, Any]:
     if not 0 < durations.seconds(timeout) <= MAX_TIMEOUT:
         raise ManifestError(fields.at("timeout"), f"must be longer than nothing and at most {MAX_TIMEOUT:g}s")
     if dispatch == "inline":
+        if kind == "session":
+            raise ManifestError(fields.at("dispatch"), "a tool that outside workers pull waits in the queue")
         if risk.needs_review:
             raise ManifestError(fields.at("dispatch"), "inline is only for tools of low or medium risk")
         if durations.seconds(timeout) > MAX_INLINE:

@@ -13,6 +13,7 @@ from execution.models import Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import attempt
 from execution.pipeline.steps import check_authorship, check_belief, check_input, check_requirements, find_tool
+from execution.sessions import offers
 from policy import engine, shadowing
 from policy.decision import Decision, Effect
 from policy.question import Question
@@ -105,7 +106,8 @@ def _queued(request: CallRequest, question: Question, decision: Decision, call: 
     if call is None:
         return _again(request)
     shadowing.compare(question, decision, call)
-    return dispatch.send_and_follow(call, wait=request.wait)
+    toolkit = question.tool.toolkit_id if offers.is_pulled(question.tool) else None
+    return dispatch.send_and_follow(call, wait=request.wait, toolkit=toolkit)
 
 
 def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> CallOutcome:

@@ -31,6 +31,8 @@ from execution.traffic import Traffic
 from policy import acting
 from policy.sealedbox import Unsealable
 from registry.models import Tool
+from registry.resolution import resolve
+from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec, spec_of
 
 logger = logging.getLogger(__name__)
@@ -197,7 +199,7 @@ def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]
         call_id=call.call_id,
         fence=row.fence,
         agent=acting.agent(call.agent_id).name,
-        tool=_tool(call),
+        tool=tool_as_called(call),
         arguments=arguments,
         context=context,
         trace_id=call.trace_id,
@@ -211,8 +213,12 @@ def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]
     return claim, unreadable
 
 
-def _tool(call: Call) -> ToolSpec:
-    """The tool as it was called, even if it was withdrawn while it worked."""
+def tool_as_called(call: Call) -> ToolSpec:
+    """The tool of a call that began, even if it was withdrawn while it worked."""
+    ref = ToolRef.parse(call.tool_ref)
+    tool = resolve(ref) if ref is not None else None
+    if tool is not None and tool.id == call.tool_id:
+        return tool
     tools = Tool.objects.select_related("version__toolkit").prefetch_related("capabilities")
     assert call.tool_id is not None  # it was asked
     return spec_of(tools.get(pk=call.tool_id))

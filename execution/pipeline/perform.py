@@ -24,6 +24,7 @@ from execution import (
     pulse,
     retries,
     secrets,
+    sessions,
     waiting,
 )
 from execution.asking import bound
@@ -37,6 +38,7 @@ from execution.pipeline.steps import check_output
 from execution.returnaddress import ReturnAddress
 from execution.runtimes import runtime_for
 from execution.runtimes.base import AnswersLater, Invocation, RunResult
+from execution.sessions import offers
 from execution.traceparent import traceparent
 from execution.traffic import Traffic
 from policy import acting, breakglass, engine, grants
@@ -73,6 +75,9 @@ def perform(id: UUID) -> None:
             revision.current()  # first of all: it finds out whether the connection still stands
             call = calls.read(id)
             if call is None or call.state != State.QUEUED:
+                return
+            if call.dispatch == sessions.KIND:  # not ours to run: who serves its toolkit hears of it
+                offers.announce_call(call)
                 return
             if crowding.is_full(call):  # it comes again by itself, and this worker is free for other tools
                 crowding.defer(call)
