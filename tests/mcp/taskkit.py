@@ -26,7 +26,9 @@ class Answer:
         body = b"".join(response.streaming_content) if response.streaming else response.content
         self.headers = response.headers
         if response.headers.get("Content-Type", "").startswith("text/event-stream"):
-            messages = [json.loads(line[5:]) for line in body.decode().splitlines() if line[5:].strip() and line[:5] == "data:"]
+            messages = [
+                json.loads(line[5:]) for line in body.decode().splitlines() if line[5:].strip() and line[:5] == "data:"
+            ]
             self.notices = [message for message in messages if "id" not in message]
             self.body = next((message for message in messages if "id" in message), {})
         else:

@@ -15,15 +15,17 @@ from execution.outcomes import outcome_of
 from execution.protocols.mcp import approvalpage, elicitations, requeststate, tasks, tasksupport
 from execution.protocols.mcp.exchange import Era, Exchange
 from execution.protocols.mcp.requeststate import RequestState
+from execution.protocols.mcp.results import CALL_ID, call_result
 from execution.protocols.mcp.rpcerrors import URL_ELICITATION_REQUIRED, RpcError
 from execution.protocols.mcp.taskstatus import reason
 
 HOLD = 20.0  # seconds a retry waits for people before it is sent round again
+RUN = 30.0  # and for the tool, once they agreed
 TURNS = 8  # clients give up after ten retries; before that they get the link
 LONGEST = 86_400.0  # seconds after which a state is worth nothing, however long people may take
 AFTERWARDS = 600.0  # seconds in which a decided call can still be asked for
-CALL_ID = "placet.dev/call_id"
 Action = Elicitation.Action
+_UNDER_WAY = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
 
 
 def asked(exchange: Exchange, outcome: CallOutcome) -> Mapping[str, Any]:
@@ -38,7 +40,7 @@ def asked(exchange: Exchange, outcome: CallOutcome) -> Mapping[str, Any]:
         if (turn := _next_turn(exchange, call, elicitations.of(call))) is not None:
             return turn
     elicitations.send_away(call)
-    return _link(call)
+    return call_result(outcome, exchange) if exchange.era is Era.PLAIN else _link(call)
 
 
 def resumed(exchange: Exchange, request: CallRequest | None = None) -> CallOutcome | None:
@@ -73,10 +75,12 @@ def _retried(exchange: Exchange, answers: Mapping[str, Any]) -> CallOutcome:
 
 def _held(call: Call) -> CallOutcome:
     """The call's end, if people and the tool are quick enough."""
-    until = time.monotonic() + HOLD
     if call.state == State.AWAITING_APPROVAL:
         dispatch.until_moved(call, wait=HOLD)
-    return dispatch.follow(call.pk, wait=max(0.0, until - time.monotonic()))
+    outcome = dispatch.follow(call.pk, wait=RUN)
+    if outcome.state in _UNDER_WAY:  # there is no turn for that: whoever makes the same call again gets the end
+        elicitations.send_away(call)
+    return outcome
 
 
 def _repeated(request: CallRequest) -> CallOutcome | None:
