@@ -1,0 +1,18 @@
+"""A tool that takes as long as it is told, and can be cancelled."""
+
+import time
+from typing import Annotated
+
+from placet import Text, Toolkit, tool
+
+toolkit = Toolkit(name="slow", version="1.0.0", title="Slow", description="Takes its time.")
+
+
+@tool(name="compute", idempotency="read", timeout="90s", annotations={"taskSupport": "required"})
+def compute(
+    seconds: Annotated[float, "How long it takes."] = 0,
+    label: Annotated[str, "What it is for."] = "",
+) -> Text:
+    """Waits, then answers."""
+    time.sleep(seconds)
+    return Text(f"Computed {label or 'nothing'} for {seconds:g} s")
