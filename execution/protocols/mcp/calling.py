@@ -27,7 +27,8 @@ from registry.toolspec import ToolSpec
 ARGUMENTS = "placet.dev/arguments"
 QUICK = 1.0  # seconds in which most calls end; whoever waits longer is told that we are still here
 PATIENCE = 55.0  # seconds a client is held in all
-HANDOVER = 10.0  # and one that can be given a task instead
+HANDOVER = 0.5  # and one that can be given a task instead, after the first one
+LIVE_HANDOVER = 10.0  # the same, if it wants to hear of progress, which a task does not tell
 _DOORS = {Era.PLAIN: "rpc", Era.LEGACY: "mcp", Era.MODERN: "mcp"}
 _TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})-[0-9a-f]{2}.*"
@@ -111,7 +112,9 @@ def _followed(exchange: Exchange, tool: ToolSpec, request: CallRequest) -> Answe
             return Stream(iter([*said, {"result": answer}])) if said else answer
         if outcome.id != id:  # the call_id was used before: this is that call
             following.listen_to(outcome.id)
-        can_wait = HANDOVER if tasksupport.may_become_task(exchange, tool) else PATIENCE
+        can_wait = PATIENCE
+        if tasksupport.may_become_task(exchange, tool):
+            can_wait = LIVE_HANDOVER if wanted.is_live else HANDOVER
         messages = following.messages(outcome.id, can_wait, lambda ended: _last(exchange, tool, ended))
         next(messages)  # from here on its end is the end of the lines that it holds
         is_handed_over = True

@@ -8,7 +8,7 @@ from placet import Text, Toolkit, tool
 toolkit = Toolkit(name="slow", version="1.0.0", title="Slow", description="Takes its time.")
 
 
-@tool(name="compute", idempotency="read", timeout="90s", annotations={"taskSupport": "required"})
+@tool(name="compute", idempotency="read", timeout="90s")
 def compute(
     seconds: Annotated[float, "How long it takes."] = 0,
     label: Annotated[str, "What it is for."] = "",
