@@ -18,12 +18,14 @@ class Migration(migrations.Migration):
                 ('turn', models.PositiveIntegerField(default=0)),
                 ('action', models.CharField(blank=True, choices=[('accept', 'Opened'), ('decline', 'Declined'), ('cancel', 'Dismissed')], default='', max_length=7)),
                 ('fingerprint', models.CharField(blank=True, default='', max_length=64)),
+                ('session', models.CharField(blank=True, default='', max_length=64)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('told_at', models.DateTimeField(null=True)),
+                ('announced_at', models.DateTimeField(null=True)),
                 ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='policy.agent')),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('told_at', None)), fields=['agent', 'fingerprint'], name='links_not_yet_followed')],
+                'indexes': [models.Index(condition=models.Q(('told_at', None)), fields=['agent', 'fingerprint'], name='links_not_yet_followed'), models.Index(condition=models.Q(('announced_at', None)), fields=['session'], name='questions_of_a_session')],
             },
         ),
     ]

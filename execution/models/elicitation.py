@@ -24,12 +24,15 @@ class Elicitation(models.Model):
     action = models.CharField(max_length=7, choices=Action.choices, default="", blank=True)
     # Of the call, once its client was sent away with a link: the same call made again asks for this one's end.
     fingerprint = models.CharField(max_length=64, default="", blank=True)
+    session = models.CharField(max_length=64, default="", blank=True)  # key of the one that waits to hear of it
     created_at = models.DateTimeField(db_default=Now())
     told_at = models.DateTimeField(null=True)  # when such a client got the end
+    announced_at = models.DateTimeField(null=True)  # when its session heard that people decided
 
     class Meta:
         indexes = [
             models.Index(fields=["agent", "fingerprint"], name="links_not_yet_followed", condition=Q(told_at=None)),
+            models.Index(fields=["session"], name="questions_of_a_session", condition=Q(announced_at=None)),
         ]
 
     def __str__(self) -> str:

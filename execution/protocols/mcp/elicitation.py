@@ -35,7 +35,7 @@ def asked(exchange: Exchange, outcome: CallOutcome) -> Mapping[str, Any]:
     call = Call.objects.select_related("approval").get(pk=outcome.id)
     if approvalpage.can_be_opened(exchange):
         if exchange.era is Era.LEGACY:
-            elicitations.send_away(call)
+            elicitations.send_away(call, session=exchange.session)
             raise _url_required(call)
         if (turn := _next_turn(exchange, call, elicitations.of(call))) is not None:
             return turn

@@ -1,15 +1,17 @@
 """Ask, take a turn, remember a link, tell the end: sole writer of elicitations."""
 
+import hashlib
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import F
 
 from audit.glance import glance
-from execution.models import Call, Elicitation
+from execution.models import Call, Elicitation, State
 from registry.clock import LATER, Later, later_param
 
 KEPT = 3_600.0  # seconds after its end in which the same call, made again, gets the end of the first
+BATCH = 20
 
 
 def of(call: Call) -> Elicitation:
@@ -35,10 +37,14 @@ def answer(call: Call, action: str) -> bool:
     return bool(Elicitation.objects.filter(pk=call.pk, action="").update(action=action))
 
 
-def send_away(call: Call) -> None:
-    """The client has nothing but a link: when it makes the same call again, it means this one."""
+def send_away(call: Call, *, session: str = "") -> None:
+    """The client has nothing but a link: when it makes the same call again, it means this one.
+
+    The `session` hears it when people have decided, if it listens.
+    """
     of(call)
-    Elicitation.objects.filter(pk=call.pk).update(fingerprint=call.fingerprint, told_at=None)
+    asked = {"session": key(session), "announced_at": None} if session else {}
+    Elicitation.objects.filter(pk=call.pk).update(fingerprint=call.fingerprint, told_at=None, **asked)
 
 
 def sent_away(agent: int, fingerprint: str) -> UUID | None:
@@ -53,6 +59,18 @@ def sent_away(agent: int, fingerprint: str) -> UUID | None:
 def tell(call: UUID) -> bool:
     """Whether this is the one who gets the end; whoever makes the same call after that makes a new one."""
     return bool(Elicitation.objects.filter(pk=call, told_at=None).update(told_at=Later(0)))
+
+
+def announce(session: str) -> list[UUID]:
+    """The calls of this session, by its key, that people have decided since; each is told to one listener, once."""
+    open_ones = Elicitation.objects.filter(session=session, announced_at=None)
+    decided = open_ones.exclude(call__state=State.AWAITING_APPROVAL).values_list("pk", flat=True)[:BATCH]
+    return [id for id in list(decided) if open_ones.filter(pk=id).update(announced_at=Later(0))]
+
+
+def key(session: str) -> str:
+    """As sessions are stored: an id is known to its client only."""
+    return hashlib.sha256(session.encode()).hexdigest()
 
 
 def _sent_away(vendor: str) -> str:

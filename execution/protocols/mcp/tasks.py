@@ -45,7 +45,7 @@ def tasks_get(exchange: Exchange) -> Mapping[str, Any]:
     """The task as it is; the extension's has its result, its error or its open question inside."""
     tasksupport.require_declared(exchange)
     call = _found(exchange)
-    return _detailed(call, exchange) if exchange.era is Era.MODERN else task(call, exchange, legacy_status(call))
+    return detailed(call, exchange) if exchange.era is Era.MODERN else task(call, exchange, legacy_status(call))
 
 
 def tasks_update(exchange: Exchange) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ def tasks_result(exchange: Exchange) -> Mapping[str, Any] | Stream:
 
 def tasks_list(exchange: Exchange) -> Mapping[str, Any]:
     """The agent's tasks, newest first, a page at a time."""
-    found = _of(exchange.caller)
+    found = of(exchange.caller)
     if (before := _place(exchange.params.get("cursor", ""))) is not None:
         found = found.filter(pk__lt=before)
     page = list(found.defer("sealed", "sealed_answer", "input", "result")[: PAGE + 1])
@@ -89,7 +89,8 @@ def tasks_list(exchange: Exchange) -> Mapping[str, Any]:
     return {**told, "nextCursor": _cursor(page[PAGE - 1].pk)} if len(page) > PAGE else told
 
 
-def _detailed(call: Call, exchange: Exchange) -> dict[str, Any]:
+def detailed(call: Call, exchange: Exchange) -> dict[str, Any]:
+    """The extension's task, with what its status calls for."""
     told = task(call, exchange, _modern_status(call, exchange))
     if told["status"] == "input_required":
         told["inputRequests"] = approvalpage.input_requests(call)
@@ -124,19 +125,30 @@ def _result(call: Call, exchange: Exchange) -> dict[str, Any]:
 def _found(exchange: Exchange) -> Call:
     """The task that is asked for; those of other agents do not exist."""
     given = exchange.params.get("taskId")
-    try:
-        if not isinstance(given, str):
-            raise ValueError
-        id = UUID(given)
-    except ValueError:
-        id = None
-    call = _of(exchange.caller).filter(pk=id).first() if id is not None and str(id) == given else None
+    id = _id(given)
+    call = of(exchange.caller).filter(pk=id).first() if id is not None else None
     if call is None:
         raise RpcError(INVALID_PARAMS, "Invalid params: there is no such task", {"taskId": given})
     return call
 
 
-def _of(caller: Caller) -> QuerySet[Call]:
+def open_among(caller: Caller, given: list[str]) -> list[Call]:
+    """Those of these tasks that are the caller's, and not over."""
+    ids = [id for id in map(_id, given) if id is not None]
+    return [call for call in of(caller).filter(pk__in=ids) if call.is_open]
+
+
+def _id(given: Any) -> UUID | None:
+    """A task's id has one spelling."""
+    try:
+        id = UUID(given) if isinstance(given, str) else None
+    except ValueError:
+        return None
+    return id if str(id) == given else None
+
+
+def of(caller: Caller) -> QuerySet[Call]:
+    """An agent's tasks: what it called at this door and was not refused there."""
     return Call.objects.filter(agent_id=caller.agent_id, door=DOOR).exclude(_NOT_TASKS).select_related("approval")
 
 
