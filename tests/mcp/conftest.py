@@ -12,3 +12,4 @@ from tests.execution.conftest import (  # noqa: F401
     people,
     unsent,
 )
+from tests.protocols.conftest import hands, publish, robot, stranger, toolkits  # noqa: F401

@@ -40,6 +40,8 @@ def test_marks_on_parameters_and_on_nested_ones_are_taken_and_found() -> None:
         (schema(a={"type": "string", "x-mcp-header": "A B"}), "properties.a"),
         (schema(a={"type": "string", "x-mcp-header": "A:\r\nB"}), "properties.a"),
         (schema(a={"type": "string", "x-mcp-header": 5}), "properties.a"),
+        (schema(a={"type": "string", "x-mcp-header": "A_B"}), "properties.a"),
+        (schema(a={"type": "string", "x-mcp-header": "-A"}), "properties.a"),
         (schema(a={"type": "string", "x-mcp-header": "a" * 65}), "properties.a"),
         (schema(a=REGION, b={"type": "string", "x-mcp-header": "rEGION"}), "properties.b"),
         (schema(a={"type": "string", "x-mcp-header": "Key", "writeOnly": True}), "properties.a"),

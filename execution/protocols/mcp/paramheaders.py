@@ -1,17 +1,19 @@
 """Mcp-Param-*: what a modern client repeats of its arguments in headers says the same as the arguments do."""
 
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from execution.protocols.mcp.definitions import for_models
 from execution.protocols.mcp.exchange import Era, Exchange
-from execution.protocols.mcp.headers import decoded
-from execution.protocols.mcp.rpcerrors import HEADER_MISMATCH, RpcError
+from execution.protocols.mcp.headers import decoded, mismatch
 from registry.paramheaders import marked
 from registry.toolspec import ToolSpec
 
 PREFIX = "mcp-param-"
+_NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
 
 
 def check(exchange: Exchange, tool: ToolSpec) -> None:
@@ -24,15 +26,17 @@ def check(exchange: Exchange, tool: ToolSpec) -> None:
         if value is None and header is None:
             continue
         if value is None:
-            raise _mismatch(name, "is sent, but the argument that it repeats is not")
+            raise mismatch(f"Mcp-Param-{name} is sent, but the argument that it repeats is not")
         if header is None:
-            raise _mismatch(name, f"is missing: the argument {'.'.join(path)} has to be repeated in it")
+            raise mismatch(f"Mcp-Param-{name} is missing: the argument {'.'.join(path)} has to be repeated in it")
         try:
             told = decoded(header)
         except ValueError:
-            raise _mismatch(name, "is not valid base64, or holds characters that a header can not have") from None
+            raise mismatch(
+                f"Mcp-Param-{name} is not valid base64, or holds characters that a header can not have"
+            ) from None
         if not _is_same(told, value):
-            raise _mismatch(name, f"differs from the argument {'.'.join(path)}")
+            raise mismatch(f"Mcp-Param-{name} differs from the argument {'.'.join(path)}")
 
 
 @lru_cache(maxsize=20_000)
@@ -52,12 +56,5 @@ def _is_same(told: str, value: Any) -> bool:
     if isinstance(value, bool):
         return told == ("true" if value else "false")
     if isinstance(value, int | float):
-        try:
-            return float(told) == float(value) and int(float(told)) == int(value)
-        except (ValueError, OverflowError):
-            return False
+        return _NUMBER.fullmatch(told) is not None and Decimal(told) == Decimal(value)
     return told == value if isinstance(value, str) else True
-
-
-def _mismatch(name: str, why: str) -> RpcError:
-    return RpcError(HEADER_MISMATCH, f"Header mismatch: Mcp-Param-{name} {why}", http=400)
