@@ -9,14 +9,14 @@ from typing import Any, cast
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.security import SecurityMiddleware
 from django.urls import resolve
 
-PATHS = ("/tools/call", "/tools", "/call", "/health", "/contract/v1/execute")
+PATHS = ("/tools/call", "/tools", "/call", "/health", "/contract/v1/execute", "/mcp", "/rpc")
 MAX_HOSTS = 100
 
-View = Callable[[HttpRequest], HttpResponse]
+View = Callable[[HttpRequest], HttpResponseBase]
 
 
 class Doorway:
@@ -28,11 +28,13 @@ class Doorway:
     def __contains__(self, path: str) -> bool:
         return path in self._views
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> list[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         _drop_broken_connection()
         response = self._views[environ["PATH_INFO"]](WSGIRequest(environ))
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-        return [response.content]
+        if isinstance(response, HttpResponse):
+            return [response.content]
+        return cast(Iterable[bytes], response)  # a stream: the server takes piece by piece and closes it
 
 
 def _drop_broken_connection() -> None:
@@ -45,7 +47,7 @@ def _drop_broken_connection() -> None:
 def _protected(view: View) -> View:
     known_hosts: set[str] = set()
 
-    def answer(request: HttpRequest) -> HttpResponse:
+    def answer(request: HttpRequest) -> HttpResponseBase:
         """Refuses hosts that are not ours, so that a web page cannot make a browser speak to us in its own name."""
         host = request.META.get("HTTP_HOST", "")
         if host not in known_hosts:
