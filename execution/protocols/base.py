@@ -63,7 +63,7 @@ class DoorView(View):
 class AgentView(DoorView):
     """Knows the caller and reads strictly; a refusal of a known caller leaves one event and nothing else."""
 
-    scope = ""  # what a token that is limited to scopes must hold
+    scope = CALL  # what a token that is limited to scopes must hold
 
     def _handler(self, request: HttpRequest) -> Handler:
         handler = super()._handler(request)
@@ -121,7 +121,6 @@ class CallView(AgentView):
     """One call: translate, admit, translate back."""
 
     dialect: Dialect
-    scope = CALL
 
     def post(self, request: HttpRequest, caller: Caller) -> Answer:
         body = self.read_json(request)

@@ -19,6 +19,8 @@ from policy.caller import Caller
 class RpcView(AgentView):
     """Whatever happens, the answer is JSON-RPC and carries the id of the request."""
 
+    scope = ""  # each method has its own
+
     def _handler(self, request: HttpRequest) -> Any:
         if not origins.is_allowed(request.META.get("HTTP_ORIGIN", "")):
             raise Refusal("foreign_origin", "Pages of this Origin may not speak to this server", status=403)
