@@ -137,7 +137,8 @@ def _error(
 
 def _block(block: Mapping[str, Any], exchange: Exchange) -> Mapping[str, Any]:
     """A content block as it came; clients of the oldest revision do not know links yet, and read them."""
-    if block.get("type") != "resource_link" or exchange.version >= _FIRST_WITH_STRUCTURE:
+    knows_links = exchange.era is not Era.LEGACY or exchange.version >= _FIRST_WITH_STRUCTURE
+    if knows_links or block.get("type") != "resource_link":
         return block
     return {"type": "text", "text": f"{block.get('name', '')}: {block.get('uri', '')}"}
 

@@ -23,7 +23,8 @@ def nearest(wanted: str, names: Iterable[str]) -> list[str]:
         distance = _distance(meant, candidate)
         if distance <= MAX_DISTANCE:
             found.append((distance, name))
-    return [name for _, name in sorted(found)[:MAX_NAMES]]
+    least = 0 if any(distance == 0 for distance, _ in found) else MAX_DISTANCE  # the very name needs no others
+    return [name for distance, name in sorted(found)[:MAX_NAMES] if distance <= least]
 
 
 def _plain(name: str) -> str:
