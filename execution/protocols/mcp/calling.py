@@ -27,7 +27,7 @@ from registry.toolspec import ToolSpec
 ARGUMENTS = "placet.dev/arguments"
 QUICK = 1.0  # seconds in which most calls end; whoever waits longer is told that we are still here
 PATIENCE = 55.0  # seconds a client is held in all
-HANDOVER = 0.5  # and one that can be given a task instead, after the first one
+HANDOVER = 0.7  # and one that can be given a task instead, which frees the thread that would wait for it
 LIVE_HANDOVER = 10.0  # the same, if it wants to hear of progress, which a task does not tell
 _DOORS = {Era.PLAIN: "rpc", Era.LEGACY: "mcp", Era.MODERN: "mcp"}
 _TRACEPARENT = re.compile(
@@ -101,20 +101,20 @@ def _found(exchange: Exchange, name: str) -> tuple[ToolRef | None, ToolSpec | No
 def _followed(exchange: Exchange, tool: ToolSpec, request: CallRequest) -> Answer | Stream:
     """Quick calls are answered as they are; of others, and of those with news, the client hears as they go."""
     wanted = progress.wishes(exchange)
+    can_be_task = tasksupport.may_become_task(exchange, tool)
+    quick = HANDOVER if can_be_task else QUICK
     id = new_id()
     following = Following(exchange, id, wanted, tool.flat_name)
     is_handed_over = False
     try:
-        outcome = admit(replace(request, id=id, wait=0.0 if wanted.is_live else QUICK))
-        if not _goes_on(outcome):
+        outcome = admit(replace(request, id=id, wait=0.0 if wanted.is_live else quick))
+        if not _goes_on(outcome) or (can_be_task and not wanted.is_live):
             said = following.heard()
             answer = _told(exchange, tool, outcome)
             return Stream(iter([*said, {"result": answer}])) if said else answer
         if outcome.id != id:  # the call_id was used before: this is that call
             following.listen_to(outcome.id)
-        can_wait = PATIENCE
-        if tasksupport.may_become_task(exchange, tool):
-            can_wait = LIVE_HANDOVER if wanted.is_live else HANDOVER
+        can_wait = LIVE_HANDOVER if can_be_task else PATIENCE
         messages = following.messages(outcome.id, can_wait, lambda ended: _last(exchange, tool, ended))
         next(messages)  # from here on its end is the end of the lines that it holds
         is_handed_over = True
