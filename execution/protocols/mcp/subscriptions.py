@@ -1,4 +1,4 @@
-"""Subscriptions: a stream on which a client hears that the list of its tools has changed."""
+"""Subscriptions: a stream on which a client hears that the list of its tools has changed, or what its tasks do."""
 
 import time
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from execution.protocols.mcp import tasknews
 from execution.protocols.mcp.exchange import Exchange, Stream
 from execution.protocols.mcp.listing import shelf_of
 from execution.protocols.mcp.rpcerrors import INVALID_PARAMS, TOO_MANY, UNAVAILABLE, RpcError
@@ -121,12 +122,16 @@ def listen(exchange: Exchange) -> Stream:
         if not isinstance(wanted.get(name, False), bool):
             raise RpcError(INVALID_PARAMS, f"params.notifications.{name} must be true or false", http=400)
     is_wanted = wanted.get("toolsListChanged", False)
+    watched = tasknews.wanted(exchange)
     meta = {SUBSCRIPTION: exchange.id}
-    honoured = {"toolsListChanged": True} if is_wanted else {}
+    honoured: dict[str, Any] = {"toolsListChanged": True} if is_wanted else {}
+    if "taskIds" in wanted:
+        honoured["taskIds"] = watched
     acknowledged = {"method": ACKNOWLEDGED, "params": {"_meta": meta, "notifications": honoured}}
     changed = {"method": LIST_CHANGED, "params": {"_meta": meta}}
     last = {"result": {"_meta": meta}}
-    return Stream(Watch(exchange.caller, first=acknowledged, notice=changed if is_wanted else None, last=last))
+    stream = Stream(Watch(exchange.caller, first=acknowledged, notice=changed if is_wanted else None, last=last))
+    return tasknews.joined(stream, exchange, watched, meta)
 
 
 def standing(caller: Caller, goes_on: Callable[[], bool]) -> Stream:

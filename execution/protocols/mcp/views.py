@@ -8,7 +8,18 @@ from django.http import HttpRequest
 from execution import bell
 from execution.models import McpSession
 from execution.protocols.dialect import Answer, Manner, Refusal
-from execution.protocols.mcp import eras, headers, jsonrpc, refusing, resource_metadata, sessions, sse, subscriptions
+from execution.protocols.mcp import (
+    approvalpage,
+    completions,
+    eras,
+    headers,
+    jsonrpc,
+    refusing,
+    resource_metadata,
+    sessions,
+    sse,
+    subscriptions,
+)
 from execution.protocols.mcp.exchange import Era, Exchange, cancel_topic
 from execution.protocols.mcp.jsonrpc import Id, Message
 from execution.protocols.mcp.rpcerrors import INVALID_REQUEST, RpcError
@@ -56,6 +67,8 @@ class McpView(RpcView):
         try:
             session = _session(caller, given)
             stream = subscriptions.standing(caller, lambda: sessions.is_open(session))
+            if session.version >= approvalpage.FIRST_WITH_URLS:
+                stream = completions.joined(stream, session.key)
         except RpcError as error:
             raise refusing.RpcRefusal(error) from error
         return Answer(body=None, events=sse.Events(stream, jsonrpc.notification, opening=RETRY), headers=sse.HEADERS)
