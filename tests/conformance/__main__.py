@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from tests.stories.product import ROOT, Product
 HERE = Path(__file__).parent
 WIRES = ("2026-07-28", "2025-11-25")
 AGENT = "conformance"
-TOOLKITS = ("test", "json", "slow", "failing")
+TOOLKITS = ("basic", "test", "json", "slow", "failing")
 PREPARE = """
 import sys
 import django; django.setup()
@@ -75,9 +76,22 @@ def product(home: Path) -> Iterator[str]:
             stdout=subprocess.DEVNULL,
             timeout=60,
         )
+        warm_up(running.port)
         yield f"http://localhost:{running.port}/mcp"
     finally:
         running.finish()
+
+
+def warm_up(port: int) -> None:
+    """The suite waits half a second for some answers, and the first call of a toolkit starts its process."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "test_logging_tool"}}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", "/rpc", json.dumps(request), {"Content-Type": "application/json"})
+        answer = json.loads(connection.getresponse().read())
+        assert "result" in answer, answer
+    finally:
+        connection.close()
 
 
 def required(wire: str) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-FAILURE, SUCCESS, SKIPPED, WARNING = "FAILURE", "SUCCESS", "SKIPPED", "WARNING"
+FAILURE, SUCCESS = "FAILURE", "SUCCESS"
 ALL = "all"
 _FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT.*")
 
@@ -62,13 +62,21 @@ def read_baseline(path: Path) -> dict[str, dict[str, Expected]]:
     for wire, scenarios in document["wires"].items():
         told[wire] = {}
         for scenario, said in scenarios.items():
-            given: Mapping[str, Any] = said if isinstance(said, dict) else {"why": said}
-            used.add(given["why"])
-            checks = frozenset(given["checks"]) if "checks" in given else ALL
-            told[wire][scenario] = Expected(reasons[given["why"]], checks)
+            whys, checks = _said(said)
+            used.update(whys)
+            told[wire][scenario] = Expected("; ".join(reasons[why] for why in whys), checks)
     if unused := set(reasons) - used:
         raise ValueError(f"{path.name}: nobody needs the reason {', '.join(sorted(unused))}")
     return told
+
+
+def _said(said: Any) -> tuple[list[str], frozenset[str] | str]:
+    """A reason for the scenario, for some of its checks, or for each of them."""
+    if isinstance(said, str):
+        return [said], ALL
+    if "because" in said:
+        return list(dict.fromkeys(said["because"].values())), frozenset(said["because"])
+    return [said["why"]], frozenset(said["checks"])
 
 
 def read_results(folder: Path, scenarios: Mapping[str, bool]) -> list[Found]:
@@ -85,7 +93,7 @@ def read_results(folder: Path, scenarios: Mapping[str, bool]) -> list[Found]:
 
 
 def judge(found: Found, expected: Expected | None) -> Verdict:
-    if not found.count(SUCCESS, FAILURE, SKIPPED, WARNING):
+    if not found.checks:
         return Verdict(found, "FAIL", "it left no result")
     if expected is None:
         return Verdict(found, "FAIL", _told(found, found.failed)) if found.failed else Verdict(found, "pass", "")

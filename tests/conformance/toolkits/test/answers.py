@@ -73,14 +73,14 @@ def tool_with_logging(context: ToolContext) -> Text:
     return Text("Three lines were logged.")
 
 
-@tool(name="logging_tool", idempotency="read")
+@tool(name="logging_tool", idempotency="read", dispatch="inline")
 def logging_tool(context: ToolContext) -> Text:
     """Logs a line that nobody asked for."""
     context.log.info("Only for who set a level")
     return Text("One line was logged.")
 
 
-@tool(name="streaming_elicitation", idempotency="read")
+@tool(name="streaming_elicitation", idempotency="read", dispatch="inline")
 def streaming_elicitation(context: ToolContext) -> Text:
     """Answers over a stream, without asking anybody anything."""
     context.progress(1, 1)
