@@ -30,7 +30,7 @@ class Answer:
                 json.loads(line[5:]) for line in body.decode().splitlines() if line[5:].strip() and line[:5] == "data:"
             ]
             self.notices = [message for message in messages if "id" not in message]
-            self.body = next((message for message in messages if "id" in message), {})
+            self.body: dict[str, Any] = next((message for message in messages if "id" in message), {})
         else:
             self.body = json.loads(body) if body else {}
 

@@ -12,9 +12,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
+from execution import dispatch
 from execution.models import Call, Elicitation, State
 from execution.pipeline.perform import perform
-from execution.protocols.mcp import elicitation, requeststate
+from execution.protocols.mcp import elicitation
 from policy import agents, approvals
 from policy.models import Approval
 from registry.models import ToolkitVersion
@@ -113,14 +114,14 @@ def test_a_retry_waits_for_the_decision(
 ) -> None:
     monkeypatch.setattr(elicitation, "HOLD", 10.0)
     first = client.call(TOOL, {"ledger": str(ledger)})
-    original = elicitation.dispatch.until_moved
+    original = dispatch.until_moved
 
     def decided_meanwhile(call: Call, *, wait: float) -> None:
         assert wait == 10.0
         decide(ana, "approve")
         original(call, wait=wait)
 
-    monkeypatch.setattr(elicitation.dispatch, "until_moved", decided_meanwhile)
+    monkeypatch.setattr(dispatch, "until_moved", decided_meanwhile)
     assert retry(client, first, ledger).text == "1"
 
 
@@ -205,7 +206,7 @@ def test_a_state_is_good_for_its_own_request_only(client: ModernClient, ledger: 
 def test_a_state_expires(client: ModernClient, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = client.call(TOOL, {"ledger": str(ledger)})
     later = time.time() + elicitation.LONGEST
-    monkeypatch.setattr(requeststate.time, "time", lambda: later)
+    monkeypatch.setattr("execution.protocols.mcp.requeststate.time.time", lambda: later)
     answer = retry(client, first, ledger)
     assert (answer.code, answer.error["data"]["reason"]) == (-32602, "expired")
 

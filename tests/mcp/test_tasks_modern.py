@@ -178,7 +178,8 @@ def test_answers_to_nothing_are_passed_over_and_malformed_ones_refused(key: str,
     task = client.call(TOOL, {"ledger": str(ledger)}).result["taskId"]
     assert update(client, task, {"unknown-key": {"ignored": True}}).result["resultType"] == "complete"
     assert update(client, task, {}).result["resultType"] == "complete"
-    for malformed in (None, [], {"approval": 5}, {"approval": {"action": "yes"}}):
+    wrong: list[Any] = [None, [], {"approval": 5}, {"approval": {"action": "yes"}}]
+    for malformed in wrong:
         assert update(client, task, malformed).code == -32602
     assert client.send("tasks/update", {"taskId": task}).code == -32602
     assert client.get(task)["status"] == "input_required"

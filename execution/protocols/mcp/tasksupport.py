@@ -70,5 +70,5 @@ def may_become_task(exchange: Exchange, tool: ToolSpec) -> bool:
 
 
 def _missing(message: str) -> RpcError:
-    data = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+    data: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
     return RpcError(MISSING_CAPABILITY, f"Missing required client capability: {message}", data, http=400)
