@@ -81,14 +81,18 @@ def rpc(key: str, method: str, params: Mapping[str, Any] | None = None) -> dict[
 
 
 def modern_call(
-    key: str, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None = None, **headers: str
+    key: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    meta: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Any:
     """The bare response to a modern call, with headers of one's own."""
     prefix = "io.modelcontextprotocol/"
     known = {f"{prefix}protocolVersion": MODERN, f"{prefix}clientCapabilities": {}}
     params = {"name": name, "arguments": dict(arguments), "_meta": {**known, **(meta or {})}}
     sent = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": name}
-    return post(key, 1, "tools/call", params, sent | {each.replace("_", "-"): value for each, value in headers.items()})
+    return post(key, 1, "tools/call", params, sent | dict(headers or {}))
 
 
 @contextmanager

@@ -392,21 +392,21 @@ def test_a_deprecated_version_warns(key: str, publish: Publish, hands: Hands) ->
     [
         ({}, {}),
         ({"region": None}, {}),
-        ({"region": "eu"}, {"Mcp_Param_Region": "eu"}),
-        ({"region": "eu"}, {"MCP_PARAM_REGION": " eu "}),
-        ({"region": "zürich"}, {"Mcp_Param_Region": "=?base64?esO8cmljaA==?="}),
-        ({"region": ""}, {"Mcp_Param_Region": ""}),
-        ({"shelf": 42}, {"Mcp_Param_Shelf_Number": "42"}),
-        ({"shelf": 42}, {"Mcp_Param_Shelf_Number": "42.0"}),
-        ({"shelf": 9007199254740993}, {"Mcp_Param_Shelf_Number": "9007199254740993"}),
-        ({"is_far": True, "region": "a"}, {"Mcp_Param_Far": "true", "Mcp_Param_Region": "a"}),
+        ({"region": "eu"}, {"Mcp-Param-Region": "eu"}),
+        ({"region": "eu"}, {"MCP-PARAM-REGION": " eu "}),
+        ({"region": "zürich"}, {"Mcp-Param-Region": "=?base64?esO8cmljaA==?="}),
+        ({"region": ""}, {"Mcp-Param-Region": ""}),
+        ({"shelf": 42}, {"Mcp-Param-Shelf-Number": "42"}),
+        ({"shelf": 42}, {"Mcp-Param-Shelf-Number": "42.0"}),
+        ({"shelf": 9007199254740993}, {"Mcp-Param-Shelf-Number": "9007199254740993"}),
+        ({"is_far": True, "region": "a"}, {"Mcp-Param-Far": "true", "Mcp-Param-Region": "a"}),
     ],
 )
 def test_arguments_that_are_repeated_in_headers_pass(
     key: str, arguments: dict[str, Any], headers: dict[str, str]
 ) -> None:
     arguments = {name: value for name, value in arguments.items() if value is not None}
-    answer = modern_call(key, "Desk_Route", arguments, **headers)
+    answer = modern_call(key, "Desk_Route", arguments, headers=headers)
     assert answer.status_code == 200, answer.content
     assert answer.json()["result"]["structuredContent"] == arguments
 
@@ -415,21 +415,21 @@ def test_arguments_that_are_repeated_in_headers_pass(
     ("arguments", "headers"),
     [
         ({"region": "eu"}, {}),
-        ({"region": "eu"}, {"Mcp_Param_Region": "us"}),
-        ({"region": "eu"}, {"Mcp_Param_Region": "EU"}),
-        ({"region": "eu"}, {"Mcp_Param_Region": "=?base64?!!?="}),
-        ({}, {"Mcp_Param_Region": "eu"}),
-        ({"shelf": 42}, {"Mcp_Param_Shelf_Number": "43"}),
-        ({"shelf": 42}, {"Mcp_Param_Shelf_Number": "0x2a"}),
-        ({"shelf": 9007199254740993}, {"Mcp_Param_Shelf_Number": "9007199254740992"}),
-        ({"is_far": True}, {"Mcp_Param_Far": "True"}),
-        ({"is_far": True}, {"Mcp_Param_Far": "1"}),
+        ({"region": "eu"}, {"Mcp-Param-Region": "us"}),
+        ({"region": "eu"}, {"Mcp-Param-Region": "EU"}),
+        ({"region": "eu"}, {"Mcp-Param-Region": "=?base64?!!?="}),
+        ({}, {"Mcp-Param-Region": "eu"}),
+        ({"shelf": 42}, {"Mcp-Param-Shelf-Number": "43"}),
+        ({"shelf": 42}, {"Mcp-Param-Shelf-Number": "0x2a"}),
+        ({"shelf": 9007199254740993}, {"Mcp-Param-Shelf-Number": "9007199254740992"}),
+        ({"is_far": True}, {"Mcp-Param-Far": "True"}),
+        ({"is_far": True}, {"Mcp-Param-Far": "1"}),
     ],
 )
 def test_a_header_that_says_something_else_stops_the_call(
     key: str, arguments: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    answer = modern_call(key, "Desk_Route", arguments, **headers)
+    answer = modern_call(key, "Desk_Route", arguments, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32020)
     assert "Mcp-Param-" in answer.json()["error"]["message"]
     assert Call.objects.count() == 0

@@ -72,8 +72,8 @@ def test_an_example_that_the_tool_itself_would_refuse_is_not_shown() -> None:
     deep: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     odd = numbers("code", code={"type": "string", "pattern": "^[0-9]{8}$"})
     for schema in (deep, odd):
-        assert example(_Tool(schema)) is None  # type: ignore[arg-type]
-    assert example(_Tool(numbers("a"))) == {"a": 1}  # type: ignore[arg-type]
+        assert example(_Tool(schema)) is None
+    assert example(_Tool(numbers("a"))) == {"a": 1}
 
 
 class _Tool:
