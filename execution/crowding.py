@@ -27,7 +27,12 @@ def is_full(call: Call) -> bool:
 
 def defer(call: Call) -> None:
     """The call stays queued and a worker looks again; no attempt is used up."""
-    waited = (timezone.now() - call.created_at).total_seconds()
-    delay = min(LATE, max(SOON, waited / 4))
+    delay = pause(call)
     calls.defer(call, delay)
     dispatch.send(call.pk, delay=delay)
+
+
+def pause(call: Call) -> float:
+    """Seconds until the next look."""
+    waited = (timezone.now() - call.created_at).total_seconds()
+    return min(LATE, max(SOON, waited / 4))

@@ -30,6 +30,8 @@ from policy.visibility import served_toolkits
 from registry import revision
 from registry.toolspec import ToolSpec
 
+CROWDED = 2.0  # seconds at least for which a call of a crowded tool is not offered
+
 
 class Unknown(Exception):
     """There is no such session of this caller, or no such request in it."""
@@ -137,7 +139,7 @@ def _take(caller: Caller, session: Session, call: Call) -> None:
         if not offers.is_due(call):
             raise Gone("The request waits for its next attempt")
         if crowding.is_full(call):
-            crowding.defer(call)
+            calls.defer(call, max(CROWDED, crowding.pause(call)))
             raise Gone("As many calls of this tool run as may; it is offered again soon")
         cleared = perform.clear(call)
         if cleared is not None:
