@@ -34,8 +34,8 @@ _WORDS: Mapping[int, str] = {
 class RpcRefusal(Refusal):
     """An RpcError on its way through the parts that all doors share."""
 
-    def __init__(self, error: RpcError) -> None:
-        word = _WORDS.get(error.code, str(error.code))
+    def __init__(self, error: RpcError, word: str = "") -> None:
+        word = word or _WORDS.get(error.code, str(error.code))
         super().__init__(word, error.message, status=error.http, headers=error.headers)
         self.error = error
 

@@ -38,7 +38,7 @@ class RpcView(AgentView):
                 return self.dialect.from_refusal(refusal)
             raise refusal from error
         except Refusal as refusal:
-            raise RpcRefusal(error_of(refusal)) from refusal
+            raise RpcRefusal(error_of(refusal), refusal.code) from refusal
 
     def manner(self, id: Id | None) -> Manner:
         """How this door says no to a request of this id."""

@@ -88,18 +88,17 @@ class Watch(Iterator[Notice | None]):
             return self._next.pop()
         if not self._is_open:
             raise StopIteration
-        if time.monotonic() >= self._until:
-            return self._ended()
         time.sleep(TICK)
         if not self._goes_on():
             return self._ended()
-        if (now := revision.current()) == self._seen_at:
-            return None
-        self._seen_at = now
-        if not still_holds(self._caller):
-            return self._ended()
-        was, self._seen = self._seen, shelf_of(self._caller)
-        return self._notice if self._seen != was else None
+        if (now := revision.current()) != self._seen_at:
+            self._seen_at = now
+            if not still_holds(self._caller):
+                return self._ended()
+            was, self._seen = self._seen, shelf_of(self._caller)
+            if self._seen != was and self._notice is not None:
+                return self._notice
+        return None if time.monotonic() < self._until else self._ended()
 
     def close(self) -> None:
         if self._is_open:
