@@ -384,6 +384,20 @@ def test_a_deprecated_version_warns(key: str, publish: Publish, hands: Hands) ->
     assert warned == ["Desk.Echo@1.0.0 is deprecated; move to a newer version"]
 
 
+def test_in_the_plain_dialect_a_call_that_waits_for_a_person_is_an_error_with_the_link(key: str, hands: Hands) -> None:
+    ask = rule("people first", tools=["Desk.Echo"], effect="ask")
+    revisions.activate(revisions.new_draft(by=None, rules=[ask]), by=None)
+    error = rpc(key, "tools/call", {"name": "Desk_Echo"})["error"]
+    call = Call.objects.get()
+    assert (error["code"], error["data"]["code"]) == (-32603, "approval_pending")
+    assert f"/approvals/{call.approval_id}/" in error["data"]["detail"]
+    assert error["data"]["call_id"] == call.call_id
+    again = {"name": "Desk_Echo", "_meta": {CALL_ID: call.call_id}}
+    assert rpc(key, "tools/call", again)["error"]["data"]["code"] == "approval_pending"
+    assert Call.objects.count() == 1
+    assert hands.runs == []
+
+
 # Headers that repeat arguments
 
 

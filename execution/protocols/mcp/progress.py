@@ -1,5 +1,6 @@
 """Progress: a call that takes its time, followed to its end, with what its tool says meanwhile."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -8,6 +9,8 @@ from threading import Event
 from typing import Any
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from execution import bell, calls, dispatch, news
 from execution.messages import CallOutcome
 from execution.models import Call, State
@@ -15,6 +18,8 @@ from execution.news import LEVELS, Listener
 from execution.outcomes import outcome_of
 from execution.protocols.mcp.exchange import Era, Exchange
 from execution.protocols.mcp.rpcerrors import INVALID_PARAMS, RpcError
+
+log = logging.getLogger(__name__)
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 Message = Mapping[str, Any]
@@ -141,6 +146,10 @@ class Following:
         self._listener.wake()
 
     def _cancel(self, call: UUID) -> None:
-        row = Call.objects.get(pk=call)
-        if row.is_open:
-            calls.cancel(row, actor=f"agent:{self._exchange.caller.name}")
+        """Nobody waits for an answer here any more, so that there is nobody to tell of a database that is away."""
+        try:
+            row = Call.objects.get(pk=call)
+            if row.is_open:
+                calls.cancel(row, actor=f"agent:{self._exchange.caller.name}")
+        except DatabaseError as error:
+            log.warning("call %s was given up and could not be cancelled: %s", call, type(error).__name__)
