@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
+from execution import bell
 from tests.sessions.conftest import Ask, Publish
 from tests.sessions.worker import Worker
 
@@ -103,9 +104,12 @@ def test_a_retry_is_not_offered_before_its_time(publish: Publish, hire: Hire, as
     assert (worker.requests(), other.requests(), other.beat(call)) == ([], [], 409)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_waiting_session_is_woken_by_a_call_and_told_of_its_own_end(
-    threads_of_our_own: None, warehouse: ToolkitVersion, hire: Hire, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    warehouse: ToolkitVersion, hire: Hire, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Rings from other processes are heard in the stories."""
+    monkeypatch.setattr("execution.bell.ring", lambda topic, **_: bell._heard(topic))
     monkeypatch.setattr("execution.sessions.polling.LOOK_AGAIN", 10.0)
     worker = hire()
     answers: list[tuple[float, Any]] = []
