@@ -3,25 +3,26 @@
 import hashlib
 import secrets
 from collections.abc import Mapping
-from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from django.conf import settings
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
+from audit.glance import glance
 from execution.models import McpSession
 from execution.protocols.mcp.rpcerrors import INVALID_PARAMS, TOO_MANY, RpcError
 from policy.caller import Caller
-from registry.clock import Later
+from registry.clock import LATER, Later, later_param
 
 QUIET = 60  # seconds unused after which a session makes room for a new one of the same caller
 MAX_CAPABILITIES = 10_000  # bytes
 MAX_CLIENT = 200
 MAX_ID = 200
 BATCH = 100
+_READ = ("id", "key", "agent_id", "version", "capabilities", "log_level")  # in the order of the model
 
 
 def begin(caller: Caller, *, version: str, capabilities: Mapping[str, Any], client: str) -> str:
@@ -46,11 +47,28 @@ def find(caller: Caller, id: str) -> McpSession | None:
     """The caller's own session of this id, if it was not ended and not left alone for too long."""
     if not id or len(id) > MAX_ID:
         return None
-    alive = McpSession.objects.filter(seen_at__gt=Later(-settings.PLACET_MCP_IDLE))
-    found = alive.filter(key=_key(id), agent_id=caller.agent_id).first()
-    if found is not None and timezone.now() - found.seen_at > timedelta(seconds=QUIET / 2):
-        touch(found)
-    return found
+    vendor = connection.vendor
+    ages = [later_param(vendor, -QUIET / 2), later_param(vendor, -settings.PLACET_MCP_IDLE)]
+    found = glance(_find_sql(vendor), [ages[0], _key(id), caller.agent_id, ages[1]])
+    if found is None:
+        return None
+    *known, capabilities, level, is_due = found
+    declared = orjson.loads(capabilities) if isinstance(capabilities, str) else capabilities
+    session = McpSession.from_db(DEFAULT_DB_ALIAS, _READ, [*known, declared, level])
+    if is_due:
+        touch(session)
+    return session
+
+
+@lru_cache(maxsize=2)
+def _find_sql(vendor: str) -> str:
+    """Every message of a session asks this, so that it is not compiled anew each time."""
+    columns = ", ".join(f'"{name}"' for name in _READ)
+    later = LATER[vendor]
+    return (
+        f'SELECT {columns}, "seen_at" < {later} FROM "{McpSession._meta.db_table}"'
+        f' WHERE "key" = %s AND "agent_id" = %s AND "seen_at" > {later}'
+    )
 
 
 def touch(session: McpSession) -> bool:
