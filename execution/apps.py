@@ -10,8 +10,8 @@ class ExecutionConfig(AppConfig):
         """Tell the apps below what they cannot know: which events belong to whom, and which calls were recorded."""
         from audit.access import also_visible
         from execution import receivers  # noqa: F401
-        from execution.hooks import checks  # noqa: F401
         from execution.access import visible_events
+        from execution.hooks import checks  # noqa: F401
         from execution.recorded import recordings
         from policy.recordings import recorded_by
 
