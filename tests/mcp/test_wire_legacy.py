@@ -169,7 +169,8 @@ def test_27_giving_a_request_up_rings_for_the_very_request_of_that_session(
         for id in (1, "1"):
             told = message("notifications/cancelled", {"requestId": id, "reason": "enough"}, id=...)
             assert send(told, agent, headers).status_code == 202
-    for nonsense in ({}, {"requestId": None}, {"requestId": {}}, {"requestId": True}):
+    wrong: list[Any] = [{}, {"requestId": None}, {"requestId": {}}, {"requestId": True}]
+    for nonsense in wrong:
         assert send(message("notifications/cancelled", nonsense, id=...), robot, session(robot)).status_code == 202
     assert len(rung) == len(set(rung)) == 6
 

@@ -52,12 +52,14 @@ def test_32_a_request_that_does_not_introduce_itself_is_400(robot: NewAgent, lac
 
 def test_32_capabilities_are_an_object_and_who_the_client_is_may_stay_unsaid(robot: NewAgent) -> None:
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
-    for capabilities in ([], "x", None, 7):
+    wrong: list[Any] = [[], "x", None, 7]
+    for capabilities in wrong:
         told = {**meta(), f"{META}clientCapabilities": capabilities}
         answer = send(message("tools/list", {"_meta": told}), robot, headers)
         assert (answer.status_code, code(answer)) == (400, -32602)
     assert result(modern("tools/list", robot))
-    assert result(modern("tools/list", robot, {"_meta": meta(**{f"{META}clientInfo": {"name": "x", "version": "1"}})}))
+    named = {**meta(), f"{META}clientInfo": {"name": "x", "version": "1"}}
+    assert result(modern("tools/list", robot, {"_meta": named}))
 
 
 @pytest.mark.parametrize("header", ["", LEGACY, "2026-07-29", "2026-07-28x", "x"])

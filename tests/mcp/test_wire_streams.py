@@ -144,13 +144,13 @@ def test_a_stream_ends_when_the_key_it_was_opened_with_is_revoked(robot: NewAgen
 def test_an_agent_has_only_so_many_streams_and_all_together_too(
     robot: NewAgent, stranger: NewAgent, settings: Any
 ) -> None:
-    settings.PLACET_WEB_THREADS = 32  # eight streams, two of each agent
+    settings.PLACET_WEB_THREADS = 16  # four streams, two of each agent
     settings.PLACET_STREAM_SECONDS = 30
     held = [listen(robot, toolsListChanged=True) for _ in range(2)]
     answer = listen(robot, toolsListChanged=True)
     assert (answer.status_code, code(answer), answer["Retry-After"]) == (429, 42900, "10")
-    others = [agents.create(f"other{number}", actor="shell") for number in range(3)]
-    held += [listen(other, toolsListChanged=True) for other in others for _ in range(2)]
+    other = agents.create("other", actor="shell")
+    held += [listen(other, toolsListChanged=True) for _ in range(2)]
     answer = send(None, stranger, session(stranger), verb="GET")
     assert (answer.status_code, code(answer), answer["Retry-After"]) == (503, 50300, "10")
     hang_up(held.pop(0))
@@ -219,7 +219,7 @@ def test_46_a_stream_that_has_only_its_end_to_tell_is_one_json_object(
 
     handler = Handler({"result": {"x": 1}})
     method = table.Method(answer=lambda exchange: Stream(handler), eras=table.MODERN)
-    monkeypatch.setitem(table.METHODS, "tools/list", method)  # type: ignore[arg-type]
+    monkeypatch.setitem(table.METHODS, "tools/list", method)
     assert result(modern("tools/list", robot))["x"] == 1
     assert handler.is_closed
 

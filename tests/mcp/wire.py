@@ -17,8 +17,8 @@ BOTH = "application/json, text/event-stream"
 JSON = "application/json"
 
 
-def meta(version: str = MODERN, **more: Any) -> dict[str, Any]:
-    return {f"{META}protocolVersion": version, f"{META}clientCapabilities": {}, **more}
+def meta(version: str = MODERN) -> dict[str, Any]:
+    return {f"{META}protocolVersion": version, f"{META}clientCapabilities": {}}
 
 
 def message(method: str, params: Any = None, id: Any = 1) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Places:
     def take(self, caller: Caller) -> None:
         in_all = max(2, settings.PLACET_WEB_THREADS // 4)
         with self._lock:
-            if self._taken[caller.agent_id] >= max(1, in_all // 4):
+            if self._taken[caller.agent_id] >= in_all // 2:
                 raise _full(TOO_MANY, 429, "This agent has as many streams open as it may; close one, or ask later")
             if self._taken.total() >= in_all:
                 raise _full(UNAVAILABLE, 503, "All places for streams are taken; ask again later")
