@@ -307,9 +307,8 @@ def test_of_two_retries_at_once_exactly_one_follows(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_decision_in_another_thread_wakes_the_retry(
+def test_a_decision_in_another_thread_ends_the_retry(
     lab: ToolkitVersion,
-    threads_of_our_own: None,
     unsent: list[Any],
     ana: User,
     ledger: Path,

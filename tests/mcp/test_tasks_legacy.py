@@ -227,9 +227,7 @@ def test_few_wait_long_and_a_client_that_leaves_gives_its_seat_back(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_result_comes_as_soon_as_the_call_ends(
-    lab: ToolkitVersion, threads_of_our_own: None, key: str, ana: User, ledger: Path
-) -> None:
+def test_the_result_comes_as_soon_as_the_call_ends(lab: ToolkitVersion, key: str, ana: User, ledger: Path) -> None:
     client = LegacyClient(key)
     task = start(client, ledger)["taskId"]
 
@@ -251,9 +249,7 @@ def test_the_result_comes_as_soon_as_the_call_ends(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_gives_up_waiting_is_sent_nothing_more(
-    lab: ToolkitVersion, threads_of_our_own: None, key: str, ledger: Path
-) -> None:
+def test_whoever_gives_up_waiting_is_sent_nothing_more(lab: ToolkitVersion, key: str, ledger: Path) -> None:
     from execution import bell
 
     client = LegacyClient(key)
