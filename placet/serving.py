@@ -22,12 +22,13 @@ from placet.answers import BadResult, answer
 from placet.context import ToolContext
 from placet.conversion import Plan
 from placet.errors import ToolError, ToolkitError
-from placet.sessionclient import Away, Refused, SessionClient, Taken
+from placet.sessionclient import PATIENCE, Away, Refused, SessionClient, Taken
 from placet.tool import definition_of
 from placet.toolkit import Toolkit
 
 log = logging.getLogger(__name__)
 
+SHORTEST = 0.25  # seconds between heartbeats at least, and until the server says how long it waits for one
 WAIT = 20.0  # seconds that a question for work is held
 LONGEST_PAUSE = 10.0
 MAX_TEXT = 4_000
@@ -76,7 +77,7 @@ class Worker:
         self._session = ""
         self._held: dict[Taken, threading.Thread] = {}
         self._is_over = threading.Event()
-        self._beat_every = 1.0
+        self._beat_every = SHORTEST
         self._failure: ServingError | None = None
 
     def work(self, grace: float) -> None:
@@ -93,8 +94,11 @@ class Worker:
                 puller.join(0.1)
             self._finish(grace)
             self._is_over.set()
-            with suppress(Away, Refused):
-                self._client.close(self._session)
+            beater.join(PATIENCE)
+            if self._session:
+                with suppress(Away, Refused):
+                    self._client.close(self._session)
+            self._client.leave()
         if self._failure is not None:
             raise self._failure
 
@@ -106,18 +110,21 @@ class Worker:
     # Asking for work
 
     def _pull_for_ever(self) -> None:
+        """Until it is time to stop."""
         pause = 0.0
         while not self._stop.wait(pause):
             try:
                 pause = self._pull()
             except Away as error:
                 pause = _longer(pause)
-                log.warning("%s: asking again in %.1f s (%s)", self._toolkit, pause, error)
+                if not self._stop.is_set():
+                    log.warning("%s: asking again in %.1f s (%s)", self._toolkit, pause, error)
             except Refused as error:
                 pause = self._refused(error, pause)
             except Exception:
                 pause = _longer(pause)
                 log.exception("%s: asking for work failed", self._toolkit)
+        self._client.leave()
 
     def _pull(self) -> float:
         """Takes what there is to take; the seconds to rest before the next question."""
@@ -134,7 +141,7 @@ class Worker:
     def _open(self) -> None:
         opened = self._client.open(self._toolkit)
         self._session = opened["sessionId"]
-        self._beat_every = min(5.0, max(0.25, float(opened.get("lease", 15)) / 4))
+        self._beat_every = min(5.0, max(SHORTEST, float(opened.get("lease", 15)) / 4))
         log.info("session %s serves %s", self._session, self._toolkit)
 
     def _refused(self, error: Refused, pause: float) -> float:
@@ -177,6 +184,7 @@ class Worker:
                         log.warning("call %s is not ours any more: %s", taken.request, error)
                 except Exception as error:  # a beat that fails must not stop the next one
                     log.warning("a heartbeat of call %s failed: %s", taken.request, error)
+        self._client.leave()
 
     def _let_go(self, taken: Taken) -> bool:
         """Whether it was still ours."""
@@ -192,6 +200,7 @@ class Worker:
             log.exception("the answer to call %s could not be given", taken.request)
         finally:
             self._let_go(taken)
+            self._client.leave()
             self._free.release()
 
     def _outcome(self, taken: Taken, request: dict[str, Any], tool: Tool) -> Callable[[], None]:

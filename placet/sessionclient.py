@@ -81,6 +81,13 @@ class SessionClient:
     def respond(self, taken: Taken, fields: dict[str, Any]) -> None:
         self._ask("POST", f"/v1/tools/response/{_path(taken)}", {"response": {**fields, "state": "COMPLETE"}})
 
+    def leave(self) -> None:
+        """For a thread that asks nothing more: its connection ends."""
+        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._own.connection = None
+
     def hang_up(self) -> None:
         """Whoever waits for work stops waiting; whoever says something is not disturbed."""
         with self._lock:
@@ -101,8 +108,7 @@ class SessionClient:
             response = connection.getresponse()
             told = response.read(MAX_ANSWER)
         except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            self._own.connection = None
+            self.leave()
             raise Away(f"{type(error).__name__}: {error}") from error
         if response.status >= 500:
             raise Away(f"the server answered {response.status}")
