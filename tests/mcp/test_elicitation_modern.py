@@ -7,10 +7,12 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client as Browser
 
 from execution import dispatch
 from execution.models import Call, Elicitation, State
@@ -209,6 +211,31 @@ def test_a_state_expires(client: ModernClient, ledger: Path, monkeypatch: pytest
     monkeypatch.setattr("execution.protocols.mcp.requeststate.time.time", lambda: later)
     answer = retry(client, first, ledger)
     assert (answer.code, answer.error["data"]["reason"]) == (-32602, "expired")
+
+
+def test_a_state_whose_key_is_gone_is_refused(client: ModernClient, ledger: Path, settings: Any) -> None:
+    first = client.call(TOOL, {"ledger": str(ledger)})
+    settings.PLACET_SEALING_KEYS = {"fresh": bytes(range(32)), **settings.PLACET_SEALING_KEYS}
+    second = retry(client, first, ledger)  # a new key comes first: what was sealed before still opens
+    assert second.result["resultType"] == "input_required"
+    settings.PLACET_SEALING_KEYS = {"other": bytes(32)}
+    answer = retry(client, second, ledger)
+    assert (answer.code, answer.error["data"]["reason"]) == (-32602, "invalid")
+
+
+def test_the_page_needs_a_login_and_opening_it_decides_nothing(client: ModernClient, ana: User, ledger: Path) -> None:
+    asked = client.call(TOOL, {"ledger": str(ledger)}).result["inputRequests"]["approval"]["params"]
+    address = urlsplit(asked["url"])
+    assert (address.query, address.fragment, address.username) == ("", "", None)
+    stranger = Browser().get(address.path)
+    assert stranger.status_code == 302
+    assert "login" in stranger.headers["Location"]
+    agent = Browser().get(address.path, headers={"Authorization": f"Bearer {client.key}"})
+    assert agent.status_code in (302, 403)
+    person = Browser()
+    person.force_login(ana)
+    assert person.get(address.path).status_code == 200
+    assert Approval.objects.get().state == Approval.State.PENDING
 
 
 def test_a_state_lives_no_longer_than_its_question_and_a_little(client: ModernClient, ledger: Path) -> None:

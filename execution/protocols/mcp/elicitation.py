@@ -15,7 +15,7 @@ from execution.outcomes import outcome_of
 from execution.protocols.mcp import approvalpage, elicitations, requeststate, tasks, tasksupport
 from execution.protocols.mcp.exchange import Era, Exchange
 from execution.protocols.mcp.requeststate import RequestState
-from execution.protocols.mcp.results import CALL_ID, call_result
+from execution.protocols.mcp.results import CALL_ID
 from execution.protocols.mcp.rpcerrors import URL_ELICITATION_REQUIRED, RpcError
 from execution.protocols.mcp.taskstatus import reason
 
@@ -40,7 +40,7 @@ def asked(exchange: Exchange, outcome: CallOutcome) -> Mapping[str, Any]:
         if (turn := _next_turn(exchange, call, elicitations.of(call))) is not None:
             return turn
     elicitations.send_away(call)
-    return call_result(outcome, exchange) if exchange.era is Era.PLAIN else _link(call)
+    return _link(call)
 
 
 def resumed(exchange: Exchange, request: CallRequest | None = None) -> CallOutcome | None:
