@@ -5,6 +5,8 @@ import importlib.util
 import time
 from collections.abc import Callable
 from logging import getLogger
+from types import ModuleType
+from typing import Any, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
@@ -21,13 +23,13 @@ def find(path: str) -> Hook:
     """The hook, or ImproperlyConfigured with what is wrong with the path."""
     began = time.perf_counter()
     named = _named(path)
-    hook = getattr(named, "observe", None) if isinstance(named, type(importlib)) else named
+    hook: Any = getattr(named, "observe", None) if isinstance(named, ModuleType) else named
     if not callable(hook):
         raise ImproperlyConfigured(f"PLACET_HOOKS names {path}, which is neither callable nor a module with `observe`")
     took = time.perf_counter() - began
     if took > SLOW_IMPORT:
         logger.warning("the hook %s took %.1f s to import, in every process of Placet", path, took)
-    return hook
+    return cast(Hook, hook)
 
 
 def _named(path: str) -> object:

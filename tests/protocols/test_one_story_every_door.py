@@ -70,7 +70,7 @@ DOORS: dict[str, tuple[Call, str]] = {
     "mcp 2025-11-25": (legacy, "mcp"),
     "rpc": (rpc, "rpc"),
 }
-STORIES = {
+STORIES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "it works": ("Calculator.Add", {"a": 1, "b": 2.5}, ["received", "decided", "started", "succeeded"]),
     "the tool fails": ("Doorbell.Ring", {"doorbell_id": "none"}, ["received", "decided", "started", "failed"]),
     "the input is wrong": ("Calculator.Add", {"a": "one", "b": 2}, ["received", "rejected"]),

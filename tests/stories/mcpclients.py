@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import httpx2
 import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.stories.product import ROOT
 
@@ -51,7 +52,7 @@ class Place:
                 arguments = ["-m", "placet", "mcp", "--url", self.url, "--key-file", str(self.key_file)]
                 server = StdioServerParameters(command=sys.executable, args=arguments, cwd=ROOT)
                 return await use_of(server)
-            async with create_mcp_http_client(headers={"Authorization": f"Bearer {self.key}"}) as http:
+            async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {self.key}"}, timeout=60) as http:
                 return await use_of(streamable_http_client(f"{self.url}/mcp", http_client=http))
 
         async def use_of(server: Any) -> Told:

@@ -105,8 +105,8 @@ def test_a_tools_error_is_a_result_and_an_unknown_tool_is_an_error(place: Place,
 def test_it_hears_how_far_a_tool_has_come(place: Place, way: Way) -> None:
     heard: list[tuple[float, float | None]] = []
 
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
-        heard.append((done, total))
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total))
 
     async def use(client: Client) -> str:
         return text_of(await client.call_tool("test_tool_with_progress", progress_callback=on_progress))
