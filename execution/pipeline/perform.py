@@ -82,11 +82,16 @@ def perform(id: UUID) -> None:
             if crowding.is_full(call):  # it comes again by itself, and this worker is free for other tools
                 crowding.defer(call)
                 return
-            cleared = clear(call)
-            claim = calls.claim(call, cleared.tool, cleared.agent, bound=cleared.digest) if cleared else None
+            claim = _claimed(call)
             if claim is not None:
                 attempt(claim)
                 return
+
+
+def _claimed(call: Call) -> Claim | None:
+    """The call in our hands; None if it ended instead, or something moved between our look and our grip."""
+    cleared = clear(call)
+    return calls.claim(call, cleared.tool, cleared.agent, bound=cleared.digest) if cleared else None
 
 
 def clear(call: Call) -> Cleared | None:

@@ -46,11 +46,9 @@ def beat(caller: Caller, session: str, request: str) -> None:
     if (key := offers.key_of(request)) is not None and _keep(caller, session, key):
         return
     served, call = _found(caller, session, request)
-    if call.state == State.RUNNING:
-        call = _kept_or_free(caller, served.session, call)
-        if call is None:
-            return
-    _take(caller, served.session, call)
+    free = _kept_or_free(caller, served.session, call) if call.state == State.RUNNING else call
+    if free is not None:
+        _take(caller, served.session, free)
 
 
 def finish(caller: Caller, session: str, request: str, ending_of: Callable[[ToolSpec], Ending]) -> None:

@@ -28,6 +28,7 @@ def announce(toolkit: int) -> None:
 
 def announce_call(call: Call) -> None:
     """The same for who has only the call at hand."""
+    assert call.tool_id is not None  # it was queued
     announce(Tool.objects.values_list("version__toolkit_id", flat=True).get(pk=call.tool_id))
 
 

@@ -60,7 +60,8 @@ def test_an_idempotency_key_stays_the_same_over_all_attempts(worker: Worker, ask
 def test_pages_follow_one_another_without_gaps(worker: Worker, ask: Ask) -> None:
     for number in range(5):
         ask({"n": number})
-    seen, after, pages = [], {}, 0
+    seen, pages = [], 0
+    after: dict[str, str] = {}
     while True:
         page = worker.page(limit=2, **after)
         seen += [each["arguments"]["n"] for each in page["requests"]]

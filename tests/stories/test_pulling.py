@@ -45,7 +45,7 @@ class Warehouse:
         """The example, in a process of its own; its session is open when this begins."""
         before = self.sessions()
         url = f"http://127.0.0.1:{self.laboratory.product.port}"
-        command = [sys.executable, EXAMPLE / "worker.py", "--url", url, "--key-file", self._key]
+        command: list[str | Path] = [sys.executable, EXAMPLE / "worker.py", "--url", url, "--key-file", self._key]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         with subprocess.Popen(
             [*command, "--ledger", self.ledger], env=environment, stderr=subprocess.DEVNULL
