@@ -27,15 +27,21 @@ News = Mapping[str, Any]
 
 
 class Speaker:
-    """The voice of one attempt: what comes too often waits, and of what waits the latest is told in the end."""
+    """The voice of one attempt, as long as one is inside: what comes too often waits, and of it the latest is told."""
 
-    def __init__(self, call: UUID, *, is_local: bool) -> None:
-        self._topic = topic(call)
+    def __init__(self, call: UUID, *, is_local: bool = False) -> None:
+        self._call = call
         self._is_local = is_local
         self._left = float(BURST)
         self._at = time.monotonic()
         self._held: dict[str, News] = {}  # by kind
         self._lock = Lock()
+
+    def __enter__(self) -> "Speaker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def tell(self, said: Mapping[str, Any], words: str) -> None:
         """What a tool said, with its words as they may be shown."""
@@ -62,7 +68,7 @@ class Speaker:
 
     def _say(self, news: News) -> None:
         with suppress(DatabaseError):  # it was only news
-            bell.say(self._topic, orjson.dumps(news).decode(), is_local=self._is_local)
+            bell.say(topic(self._call), orjson.dumps(news).decode(), is_local=self._is_local)
 
 
 class Listener:
@@ -72,13 +78,13 @@ class Listener:
         self._queue: queue.Queue[News | None] = queue.Queue(MAX_KEPT)
 
     def hear(self, words: str) -> None:
-        if self._queue.qsize() < MAX_KEPT:
-            self._queue.put(orjson.loads(words) if words else None)
+        """Never waits: it is called by the one thread that hears everything."""
+        with suppress(queue.Full):
+            self._queue.put_nowait(orjson.loads(words) if words else None)
 
     def wake(self) -> None:
         """Something else happened: whoever waits for news has a look."""
-        if self._queue.qsize() < MAX_KEPT:
-            self._queue.put(None)
+        self.hear("")
 
     @property
     def is_waiting(self) -> bool:
@@ -111,16 +117,6 @@ def _shaped(said: Mapping[str, Any], words: str) -> News | None:
 
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and -MAX_NUMBER <= value <= MAX_NUMBER
-
-
-@contextmanager
-def speaking(call: UUID, *, is_local: bool = False) -> Iterator[Speaker]:
-    """While inside, a tool can be heard; its last words are told on the way out."""
-    speaker = Speaker(call, is_local=is_local)
-    try:
-        yield speaker
-    finally:
-        speaker.close()
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from execution import (
     dispatch,
     hooks,
     inline,
-    news,
     pins,
     pulse,
     retries,
@@ -145,7 +144,7 @@ def _run(claim: Claim) -> RunResult:
         address = callbacks.expect(claim) if claim.tool.runtime.type == callbacks.KIND else None
         return runtime.run(invocation(claim, credentials, address, speaker))
 
-    with news.speaking(claim.id, is_local=claim.where.startswith("inline")) as speaker:
+    with Speaker(claim.id, is_local=claim.where.startswith("inline")) as speaker:
         return with_credentials(claim, act)
 
 

@@ -15,7 +15,7 @@ from execution.news import BURST, MAX_KEPT, Listener, Speaker
 def told(*said: dict[str, Any], words: str = "words") -> list[dict[str, Any]]:
     """What a listener in this process hears of what a tool says."""
     call = uuid4()
-    with news.listening(call) as listener, news.speaking(call, is_local=True) as speaker:
+    with news.listening(call) as listener, Speaker(call, is_local=True) as speaker:
         for each in said:
             speaker.tell(each, words)
         speaker.close()
@@ -77,6 +77,6 @@ def test_a_listener_that_does_not_read_keeps_a_bounded_number() -> None:
 
 
 def test_nobody_listens_to_another_call() -> None:
-    with news.listening(uuid4()) as listener, news.speaking(uuid4(), is_local=True) as speaker:
+    with news.listening(uuid4()) as listener, Speaker(uuid4(), is_local=True) as speaker:
         speaker.tell({"kind": "log", "level": "info"}, "words")
         assert listener.next(0) is None
