@@ -157,6 +157,8 @@ def _described(definition: ToolDefinition, entrypoint: str) -> dict[str, Any]:
     }
     if not has_output:
         del tool["output"]
+    if definition.icons:
+        tool["icons"] = definition.icons
     checked: dict[str, Any] = to_json(tool)
     return checked
 
