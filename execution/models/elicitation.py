@@ -1,4 +1,4 @@
-"""Elicitation: one parked call, as its MCP client was told of it."""
+"""Elicitation: one call that waits or takes long, as its MCP client was told of it."""
 
 from django.db import models
 from django.db.models import Q
@@ -22,7 +22,7 @@ class Elicitation(models.Model):
     agent = models.ForeignKey("policy.Agent", on_delete=models.PROTECT, related_name="+", db_index=False)
     turn = models.PositiveIntegerField(default=0)  # only grows: what was sealed for a turn is good for no other one
     action = models.CharField(max_length=7, choices=Action.choices, default="", blank=True)
-    # Of the call, once its client was sent away with a link: the same call made again asks for this one's end.
+    # Of the call, once its client was sent away without a way back: the same call made again asks for this one's end.
     fingerprint = models.CharField(max_length=64, default="", blank=True)
     session = models.CharField(max_length=64, default="", blank=True)  # key of the one that waits to hear of it
     created_at = models.DateTimeField(db_default=Now())

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 
 from execution.models import Call, State
 from execution.pipeline.perform import perform
-from execution.protocols.mcp import elicitations
+from execution.protocols.mcp import calling, elicitations
 from policy import agents, approvals
 from policy.models import Approval
 from registry.models import ToolkitVersion
@@ -146,3 +146,35 @@ def test_the_result_goes_to_one_of_those_who_come_for_it(key: str, ana: User, tm
     for number, answers in enumerate(race(run, run, rounds=rounds)):
         assert sorted(is_asked(answer) for answer in answers) == [False, True]
         assert lines(ledgers[number]) == 1
+
+
+@pytest.mark.parametrize("kind", ["pages", "forms", "modern"])
+def test_a_call_that_outlasts_its_client_is_not_run_twice_by_being_made_again(
+    key: str, ledger: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "QUICK", 0.05)
+    monkeypatch.setattr(calling, "PATIENCE", 0.1)
+    client = make(kind, key)
+    for _ in range(2):
+        answer = client.call("Lab_Ring", {"ledger": str(ledger)})
+        assert answer.result["isError"] is True
+        assert "does not run twice" in answer.text
+    perform(Call.objects.get().pk)
+    assert client.call("Lab_Ring", {"ledger": str(ledger)}).text == "1"
+    assert (Call.objects.count(), lines(ledger)) == (1, 1)
+    client.call("Lab_Ring", {"ledger": str(ledger)})
+    assert Call.objects.count() == 2
+
+
+def test_a_call_that_its_client_named_is_asked_for_by_name_only(
+    key: str, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "QUICK", 0.05)
+    monkeypatch.setattr(calling, "PATIENCE", 0.1)
+    client = ModernClient(key)
+    named = {"placet.dev/call_id": "mine"}
+    client.call("Lab_Ring", {"ledger": str(ledger)}, _meta=named)
+    perform(Call.objects.get().pk)
+    assert client.call("Lab_Ring", {"ledger": str(ledger)}).result["isError"] is True
+    assert Call.objects.count() == 2
+    assert client.call("Lab_Ring", {"ledger": str(ledger)}, _meta=named).text == "1"

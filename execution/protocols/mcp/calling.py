@@ -136,6 +136,8 @@ def _told(exchange: Exchange, tool: ToolSpec, outcome: CallOutcome) -> Answer:
         return elicitation.asked(exchange, outcome)
     if _goes_on(outcome) and tasksupport.may_become_task(exchange, tool):
         return tasks.created(exchange, outcome)
+    if _goes_on(outcome):
+        elicitation.left_running(outcome)
     return call_result(outcome, exchange)
 
 

@@ -25,7 +25,6 @@ TURNS = 8  # clients give up after ten retries; before that they get the link
 LONGEST = 86_400.0  # seconds after which a state is worth nothing, however long people may take
 AFTERWARDS = 600.0  # seconds in which a decided call can still be asked for
 Action = Elicitation.Action
-_UNDER_WAY = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
 
 
 def asked(exchange: Exchange, outcome: CallOutcome) -> Mapping[str, Any]:
@@ -58,6 +57,11 @@ def resumed(exchange: Exchange, request: CallRequest | None = None) -> CallOutco
     return _repeated(request)
 
 
+def left_running(outcome: CallOutcome) -> None:
+    """The call takes longer than its client is held: made again, it is this one, and does not run twice."""
+    elicitations.send_away(Call.objects.get(pk=outcome.id))
+
+
 def _retried(exchange: Exchange, answers: Mapping[str, Any]) -> CallOutcome:
     state = requeststate.opened(exchange)
     action = approvalpage.action_in(answers) if state.asks else ""
@@ -77,10 +81,7 @@ def _held(call: Call) -> CallOutcome:
     """The call's end, if people and the tool are quick enough."""
     if call.state == State.AWAITING_APPROVAL:
         dispatch.until_moved(call, wait=HOLD)
-    outcome = dispatch.follow(call.pk, wait=RUN)
-    if outcome.state in _UNDER_WAY:  # there is no turn for that: whoever makes the same call again gets the end
-        elicitations.send_away(call)
-    return outcome
+    return dispatch.follow(call.pk, wait=RUN)
 
 
 def _repeated(request: CallRequest) -> CallOutcome | None:

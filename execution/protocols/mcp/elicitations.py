@@ -38,13 +38,15 @@ def answer(call: Call, action: str) -> bool:
 
 
 def send_away(call: Call, *, session: str = "") -> None:
-    """The client has nothing but a link: when it makes the same call again, it means this one.
+    """The client has nothing to come back with: when it makes the same call again, it means this one.
 
-    The `session` hears it when people have decided, if it listens.
+    Unless it named the call itself, for then it knows how to ask for it. The `session` hears it when people have
+    decided, if it listens.
     """
     of(call)
+    known = {"fingerprint": call.fingerprint, "told_at": None} if call.call_id == str(call.pk) else {}
     asked = {"session": key(session), "announced_at": None} if session else {}
-    Elicitation.objects.filter(pk=call.pk).update(fingerprint=call.fingerprint, told_at=None, **asked)
+    Elicitation.objects.filter(pk=call.pk).update(**known, **asked, turn=F("turn"))
 
 
 def sent_away(agent: int, fingerprint: str) -> UUID | None:

@@ -37,8 +37,8 @@ def _next_step(outcome: CallOutcome, failure: Failure) -> str:
         return failure.developer_message
     if code is ErrorCode.STILL_RUNNING:
         return (
-            f'To get its result, make the same call again with _meta["placet.dev/call_id"] = "{outcome.call_id}"; '
-            "without it, it would run twice."
+            "To get its result, make exactly the same call again later; it does not run twice. "
+            f'A program asks for it with _meta["placet.dev/call_id"] = "{outcome.call_id}".'
         )
     if code is ErrorCode.APPROVAL_PENDING:
         return f'Then make the same call again with _meta["placet.dev/call_id"] = "{outcome.call_id}".'
