@@ -41,6 +41,10 @@ class NotAuthenticated(Exception):
     """No credential, or one that does not hold; the message says what to send."""
 
 
+class MalformedCredential(NotAuthenticated):
+    """What was sent as a credential cannot be one, whoever sends it."""
+
+
 def authenticate(headers: Mapping[str, str], *, resource: str = "") -> Caller:
     """The caller behind a request's headers; proven credentials are remembered until the revision moves.
 
@@ -101,7 +105,8 @@ def _token(headers: Mapping[str, str]) -> str:
         scheme, _, token = given.partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return token.strip()
-        raise NotAuthenticated("Send the key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
+        kind = MalformedCredential if scheme.lower() == "bearer" else NotAuthenticated
+        raise kind("Send the key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
     return headers.get("OXP-API-Key", "").strip()
 
 

@@ -226,8 +226,8 @@ PLACET_SESSION_IDLE = env.number("PLACET_SESSION_IDLE", 3600, at_least=1)
 # to it beside this machine's and our own; who gives out tokens for it (OAuth 2.1 issuers).
 PLACET_MCP_IDLE = env.number("PLACET_MCP_IDLE", 1800, at_least=1)
 PLACET_STREAM_SECONDS = env.number("PLACET_STREAM_SECONDS", 300, at_least=0.1)
-PLACET_ORIGINS = env.words("PLACET_ORIGINS")
-PLACET_AUTHORIZATION_SERVERS = env.words("PLACET_AUTHORIZATION_SERVERS")
+PLACET_ORIGINS = env.addresses("PLACET_ORIGINS", is_origin=True)
+PLACET_AUTHORIZATION_SERVERS = env.addresses("PLACET_AUTHORIZATION_SERVERS")
 # Ranges that tools may be reached in although they are private. A metadata service has to be named by its own address.
 PLACET_EGRESS_ALLOW = env.networks("PLACET_EGRESS_ALLOW")
 # docker or podman, by name or by path; the first that answers if it is empty.

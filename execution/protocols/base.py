@@ -71,9 +71,13 @@ class AgentView(DoorView):
         try:
             caller = authenticate(proof, resource=self.resource())
         except NotAuthenticated as error:
-            challenge = {"WWW-Authenticate": self.challenge("invalid_token" if any(proof.values()) else "")}
-            raise Refusal("unauthenticated", str(error), status=401, headers=challenge) from error
+            raise self.unproven(error, "invalid_token" if any(proof.values()) else "") from error
         return partial(self._recorded, handler, caller)
+
+    def unproven(self, error: NotAuthenticated, word: str) -> Refusal:
+        """What is said to those who did not prove who they are."""
+        challenge = {"WWW-Authenticate": self.challenge(word)}
+        return Refusal("unauthenticated", str(error), status=401, headers=challenge)
 
     def resource(self) -> str:
         """The address that tokens for this door alone are made out to, if it has one."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
+from config import env
 from policy.agents import NewAgent
 from tests.mcp.wire import code, message, modern, refusals, result, send, session
 from tests.policy.tokens import signed
 
+SETTINGS = ("PLACET_AUTHORIZATION_SERVERS", "PLACET_ORIGINS")
 WHERE = "/.well-known/oauth-protected-resource"
 ISSUER = "https://login.example"
 
@@ -64,6 +67,20 @@ def test_55_56_a_token_that_is_not_for_us_is_401(robot: NewAgent, issuer: str, c
     answer = modern("tools/list", signed(robot, **({"sub": "robot"} | claims)))
     assert (answer.status_code, code(answer)) == (401, 40100)
     assert 'error="invalid_token"' in answer["WWW-Authenticate"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sent", ["Bearer", "Bearer  ", "bearer \t"])
+def test_55_what_cannot_be_a_token_is_a_bad_request(issuer: str, sent: str) -> None:
+    answer = modern("tools/list", None, Authorization=sent)
+    assert (answer.status_code, code(answer)) == (400, -32600)
+    assert 'error="invalid_request"' in answer["WWW-Authenticate"]
+
+
+@pytest.mark.django_db
+def test_55_another_way_to_prove_oneself_is_answered_with_ours(issuer: str) -> None:
+    answer = modern("tools/list", None, Authorization="Basic eDp5")
+    assert (answer.status_code, answer["WWW-Authenticate"].split()[0]) == (401, "Bearer")
 
 
 def test_56_the_endpoint_itself_is_an_audience_and_only_of_itself(robot: NewAgent, issuer: str) -> None:
@@ -145,3 +162,23 @@ def test_without_a_credential_the_anonymous_agent_acts_in_both_eras(robot: NewAg
     assert result(modern("tools/list", None))
     assert result(send(message("ping"), None, session(None))) == {}
     assert modern("tools/list", "plc_bad_key").status_code == 401
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "value", ["login.example", "ftp://x", "https://", "https://x?y", "https://x#y", "https://[", 'https://x"']
+)
+def test_54_an_address_that_is_none_is_found_at_start_by_name(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, f"https://good.example, {value}")
+    with pytest.raises(ImproperlyConfigured, match=name):
+        env.addresses(name, is_origin=name == "PLACET_ORIGINS")
+
+
+def test_54_who_gives_tokens_is_reached_under_tls_unless_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME", "http://login.example")
+    with pytest.raises(ImproperlyConfigured):
+        env.addresses("SOME")
+    monkeypatch.setenv("SOME", "http://localhost:9000/realm, https://login.example")
+    assert env.addresses("SOME") == ["http://localhost:9000/realm", "https://login.example"]

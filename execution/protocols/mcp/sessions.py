@@ -2,7 +2,8 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -76,8 +77,18 @@ def touch(session: McpSession) -> bool:
     return bool(McpSession.objects.filter(pk=session.pk).update(seen_at=Now()))
 
 
-def is_open(session: McpSession) -> bool:
-    return McpSession.objects.filter(pk=session.pk).exists()
+def kept(session: McpSession) -> Callable[[], bool]:
+    """Whether it still is there, for whoever asks again and again and so keeps it in use."""
+    touched_at = time.monotonic()
+
+    def is_open() -> bool:
+        nonlocal touched_at
+        if time.monotonic() - touched_at < QUIET / 2:
+            return McpSession.objects.filter(pk=session.pk).exists()
+        touched_at = time.monotonic()
+        return touch(session)
+
+    return is_open
 
 
 def set_level(caller: Caller, id: str, level: str) -> None:

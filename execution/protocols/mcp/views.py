@@ -25,6 +25,7 @@ from execution.protocols.mcp.jsonrpc import Id, Message
 from execution.protocols.mcp.rpcerrors import INVALID_REQUEST, RpcError
 from execution.protocols.mcp.rpcview import RpcView
 from execution.protocols.mcp.serving import method_of
+from policy.authentication import MalformedCredential, NotAuthenticated
 from policy.caller import Caller
 from policy.scopes import READ
 
@@ -48,6 +49,13 @@ class McpView(RpcView):
     def challenge(self, error: str) -> str:
         return resource_metadata.challenge(error)
 
+    def unproven(self, error: NotAuthenticated, word: str) -> Refusal:
+        """As OAuth has it, what cannot be a token at all is a bad request and not a bad token."""
+        if not isinstance(error, MalformedCredential):
+            return super().unproven(error, word)
+        challenge = {"WWW-Authenticate": self.challenge("invalid_request")}
+        return Refusal("invalid_request", str(error), status=400, headers=challenge)
+
     def check_accept(self, request: HttpRequest) -> None:
         _check_accept(request, JSON, EVENTS)
 
@@ -66,7 +74,7 @@ class McpView(RpcView):
         self.check_scope(caller, READ)
         try:
             session = _session(caller, given)
-            stream = subscriptions.standing(caller, lambda: sessions.is_open(session))
+            stream = subscriptions.standing(caller, sessions.kept(session))
             if session.version >= approvalpage.FIRST_WITH_URLS:
                 stream = completions.joined(stream, session.key)
         except RpcError as error:
