@@ -189,6 +189,7 @@ def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
     for where, found in (("input", input_problems(takes)), ("output", [] if gives is None else problems(gives))):
         if found:
             raise ManifestError(_below(fields.at(where), found[0].path), found[0].reason)
+    runtime = bindings.runtime(fields.need("runtime"), fields.at("runtime"), risk)
     return ToolManifest(
         name=name,
         title=fields.text("title", ""),
@@ -201,8 +202,8 @@ def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
         non_inferrable=_non_inferrable(fields, takes),
         annotations=_annotations(fields),
         requirements=bindings.requirements(fields.raw("requirements"), fields.at("requirements")),
-        runtime=bindings.runtime(fields.need("runtime"), fields.at("runtime"), risk),
-        auth=bindings.auth(fields.raw("auth"), fields.at("auth")),
+        runtime=runtime,
+        auth=bindings.auth(fields.raw("auth"), fields.at("auth"), runtime["type"]),
         icons=icons(fields),
     )
 

@@ -85,3 +85,13 @@ def test_14_a_result_that_breaks_the_tools_promise_fails_the_call(publish: Publi
     worker.beat(call)
     assert worker.answer(call, bin="seven") == 200
     assert (state_of(call), told(call).failure.code.wire) == ("failed", "execution_failed")
+
+
+def test_14_an_answer_over_the_limit_is_413_and_the_worker_may_still_say_so(worker: Worker, ask: Ask) -> None:
+    call = ask()
+    worker.beat(call)
+    assert worker.answer(call, text="x" * 1_000_001) == 413
+    assert state_of(call) == "running"
+    assert worker.fail(call, "The result is too large", canRetry=True, retryAfterMs=5) == 200
+    failure = told(call).failure
+    assert (failure.can_retry, failure.retry_after_ms) == (True, 5)

@@ -209,11 +209,21 @@ def test_a_pulled_tool_never_runs_in_the_web_or_in_a_worker(
     assert rung == [f"pull:{call.tool.version.toolkit_id}"] * 2 if call.tool else False
 
 
-def test_a_tool_that_is_pulled_cannot_be_inline(author: User) -> None:
+@pytest.mark.parametrize(
+    ("runtime", "auth", "reason"),
+    [
+        ({"dispatch": "inline"}, None, "waits in the queue"),
+        ({}, {"profile": "bearer", "secretRef": "key"}, "credentials of their own"),
+        ({"endpoint": "https://example.com"}, None, "endpoint"),
+    ],
+)
+def test_a_binding_that_makes_no_sense_for_outside_workers_is_refused(
+    author: User, runtime: Any, auth: Any, reason: str
+) -> None:
     from registry import manifests
     from registry.fields import ManifestError
 
-    tool = {"name": "X", "description": "X.", "runtime": {"type": "session", "dispatch": "inline"}}
+    tool = {"name": "X", "description": "X.", "runtime": {"type": "session", **runtime}, "auth": auth}
     manifest = {"apiVersion": "placet.dev/v1", "kind": "Toolkit", "metadata": {"name": "W", "version": "1.0.0"}}
-    with pytest.raises(ManifestError, match="waits in the queue"):
+    with pytest.raises(ManifestError, match=reason):
         manifests.import_manifest({**manifest, "spec": {"tools": [tool]}}, by=author)
