@@ -1,6 +1,7 @@
 """Ask, take a turn, remember a link, tell the end: sole writer of elicitations."""
 
 import hashlib
+from functools import lru_cache
 from uuid import UUID
 
 from django.db import connection
@@ -46,7 +47,8 @@ def send_away(call: Call, *, session: str = "") -> None:
     of(call)
     known = {"fingerprint": call.fingerprint, "told_at": None} if call.call_id == str(call.pk) else {}
     asked = {"session": key(session), "announced_at": None} if session else {}
-    Elicitation.objects.filter(pk=call.pk).update(**known, **asked, turn=F("turn"))
+    if known or asked:
+        Elicitation.objects.filter(pk=call.pk).update(**known, **asked)
 
 
 def sent_away(agent: int, fingerprint: str) -> UUID | None:
@@ -75,6 +77,7 @@ def key(session: str) -> str:
     return hashlib.sha256(session.encode()).hexdigest()
 
 
+@lru_cache(maxsize=2)
 def _sent_away(vendor: str) -> str:
     calls, told = Call._meta.db_table, Elicitation._meta.db_table
     return (
