@@ -31,7 +31,7 @@ def modern_version(message: Message, given: Mapping[str, str]) -> str:
             raise RpcError(INVALID_PARAMS, f"params._meta lacks {key}, which each request has to carry", http=400)
     headers.check_version(given, message.meta[VERSION])
     if given[headers.VERSION] not in MODERN:
-        raise unsupported(given[headers.VERSION])
+        raise unsupported(given[headers.VERSION], MODERN)
     if not isinstance(message.meta[CAPABILITIES], dict):
         raise RpcError(INVALID_PARAMS, f"params._meta[{CAPABILITIES!r}] must be a JSON object", http=400)
     return given[headers.VERSION]
@@ -40,7 +40,7 @@ def modern_version(message: Message, given: Mapping[str, str]) -> str:
 def check_legacy(given: Mapping[str, str]) -> None:
     """A header that names a version names one that we speak; it may be absent, as it was in the first revision."""
     if given.get(headers.VERSION, LEGACY[0]) not in LEGACY:
-        raise unsupported(given[headers.VERSION])
+        raise unsupported(given[headers.VERSION], SUPPORTED)
 
 
 def negotiated(wanted: Any) -> str:
@@ -48,6 +48,7 @@ def negotiated(wanted: Any) -> str:
     return wanted if wanted in LEGACY else LEGACY[0]
 
 
-def unsupported(wanted: str) -> RpcError:
-    data = {"supported": list(SUPPORTED), "requested": wanted}
+def unsupported(wanted: str, spoken: tuple[str, ...]) -> RpcError:
+    """A modern client is told what `server/discover` tells: it could not carry its request over to a handshake."""
+    data = {"supported": list(spoken), "requested": wanted}
     return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data, http=400)
