@@ -121,7 +121,7 @@ def _is_number(value: Any) -> bool:
 
 @contextmanager
 def listening(call: UUID) -> Iterator[Listener]:
-    """While inside, news of the call is collected, and the call's own bell wakes whoever waits."""
+    """While inside, news of the call is collected."""
     listener = Listener()
-    with bell.hearing(topic(call), listener.hear), bell.listening(str(call), listener.wake):
+    with bell.hearing(topic(call), listener.hear):
         yield listener

@@ -97,7 +97,7 @@ class Following:
         The first item is None, and comes at once. A client that hangs up on the newer wire cancels its call.
         """
         is_over = False
-        with self._lines, dispatch.patience(wait) as until:
+        with self._lines, dispatch.patience(wait) as until, bell.listening(str(call), self._listener.wake):
             try:
                 yield None
                 while not self._is_given_up.is_set():
