@@ -8,12 +8,14 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 
 from tests.stories.laboratory import Laboratory, lines
-from tests.stories.product import wait_until
+from tests.stories.product import Product, wait_until
 
 pytestmark = pytest.mark.story
 
@@ -30,12 +32,27 @@ permissions.put(toolkit, "call", Agent.objects.get(name="tester"), actor="shell"
 """
 
 
+class Door(Protocol):
+    """A product, and a key to it."""
+
+    product: Product
+    key: str
+
+
+@dataclass
+class Demo:
+    """The product of a newcomer, and the key that it printed."""
+
+    product: Product
+    key: str
+
+
 class Client:
     """One request, whose answer is read line by line for as long as it is wanted."""
 
-    def __init__(self, laboratory: Laboratory, verb: str, body: Any, headers: Mapping[str, str]) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", laboratory.product.port, timeout=30)
-        given = {"Authorization": f"Bearer {laboratory.key}", "Content-Type": "application/json", "Accept": BOTH}
+    def __init__(self, door: Door, verb: str, body: Any, headers: Mapping[str, str]) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", door.product.port, timeout=30)
+        given = {"Authorization": f"Bearer {door.key}", "Content-Type": "application/json", "Accept": BOTH}
         content = None if body is None else json.dumps(body)
         self._connection.request(verb, "/mcp", content, {**given, **headers})
         self.response = self._connection.getresponse()
@@ -56,15 +73,15 @@ class Client:
         self._connection.close()
 
 
-def modern(laboratory: Laboratory, method: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Client:
+def modern(door: Door, method: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Client:
     own = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}, **meta}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": own}}
     headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method, "Mcp-Name": params.get("name", "")}
-    return Client(laboratory, "POST", body, {name: value for name, value in headers.items() if value})
+    return Client(door, "POST", body, {name: value for name, value in headers.items() if value})
 
 
-def listen(laboratory: Laboratory) -> Client:
-    return modern(laboratory, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, {})
+def listen(door: Door) -> Client:
+    return modern(door, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, {})
 
 
 class Session:
@@ -186,3 +203,17 @@ def test_streams_are_bounded_and_the_places_of_those_who_left_are_free_again(lab
             return client.status == 200
 
     assert wait_until(is_free, 10)
+
+
+def test_48_a_server_that_ends_says_so_to_whoever_listens_and_does_not_wait_for_them(tmp_path: Path) -> None:
+    product = Product(tmp_path / "home", environment={"DATABASE_URL": "", "CELERY_BROKER_URL": ""}).ready()
+    try:
+        demo = Demo(product, json.loads((tmp_path / "home" / "demo.json").read_text())["agents"][0]["key"])
+        with closing(listen(demo)) as client:
+            messages = client.messages()
+            assert next(messages)["method"] == "notifications/subscriptions/acknowledged"
+            assert product.finish() == 0
+            assert next(messages)["result"]["resultType"] == "complete"
+    finally:
+        product.process.kill()
+    assert "Killing" not in product.output

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from execution import stopping
 from execution.protocols.mcp import tasknews
 from execution.protocols.mcp.exchange import Exchange, Stream
 from execution.protocols.mcp.listing import shelf_of
@@ -58,7 +59,8 @@ PLACES = Places()
 class Watch(Iterator[Notice | None]):
     """Yields `notice` each time that what the caller may call has changed, None when nothing has, at the end `last`.
 
-    It ends after its time, when the credential it was opened with no longer holds, or when `goes_on` says no.
+    It ends after its time, with the server, when the credential it was opened with no longer holds, or when `goes_on`
+    says no.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class Watch(Iterator[Notice | None]):
         if not self._is_open:
             raise StopIteration
         time.sleep(TICK)
-        if not self._goes_on():
+        if stopping.is_stopping() or not self._goes_on():
             return self._ended()
         if (now := revision.current()) != self._seen_at:
             self._seen_at = now
