@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 SHORTEST = 0.25  # seconds between heartbeats at least, and until the server says how long it waits for one
 WAIT = 20.0  # seconds that a question for work is held
+REST = 1.0  # seconds after a question that was of no use
 LONGEST_PAUSE = 10.0
 MAX_TEXT = 4_000
 UNEXPECTED = "The tool failed unexpectedly"
@@ -134,9 +135,12 @@ class Worker:
             return 0.0
         self._free.release()
         free = self._at_once - len(self._held)
+        began = time.monotonic()
         found = self._client.pending(self._session, wait=WAIT, limit=max(1, free))
+        if not found:
+            return REST if time.monotonic() - began < REST else 0.0  # so many ask that we were not let wait
         taken = sum(self._take(request) for request in found if not self._stop.is_set())
-        return 1.0 if found and not taken else 0.0  # those are for others
+        return 0.0 if taken else REST  # those are for others
 
     def _open(self) -> None:
         opened = self._client.open(self._toolkit)

@@ -22,6 +22,7 @@ class SessionServer:
         self.opened: list[Any] = []
         self.closed: list[str] = []
         self.beats: list[str] = []
+        self.polls = 0
         self.answers: dict[str, Any] = {}
         self.troubles: list[Callable[[str, str], Answer | None]] = []  # each may answer in our place
         self.keys: set[str] = set()
@@ -61,6 +62,7 @@ class SessionServer:
                     return 404, {"error": {"message": "There is no such session"}}
                 if "PROCESSING" in path:
                     return 200, {"requests": [{"requestId": "r-1", "context": self.context}]}
+                self.polls += 1
                 return 200, {"requests": list(self.pending)}
             case "POST", ["tools", "request", _, id, "heartbeat"]:
                 return self._beat(id, body)
