@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,12 @@ def test_every_entry_of_the_baseline_has_a_reason(tmp_path: Path) -> None:
     wrong.write_text('reasons: {prompts: none}\nwires: {"2026-07-28": {}}\n')
     with pytest.raises(ValueError, match="nobody needs the reason prompts"):
         read_baseline(wrong)
+
+
+def test_without_npm_it_is_said_what_to_install(tmp_path: Path) -> None:
+    for name in ("dirname", "mkdir", "cp"):
+        (tmp_path / name).symlink_to(f"/bin/{name}")
+    script = Path(__file__).parents[2] / "scripts" / "conformance-tools"
+    ran = subprocess.run(["/bin/sh", str(script)], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "apt install nodejs npm" in ran.stderr
