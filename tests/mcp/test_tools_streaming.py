@@ -298,14 +298,14 @@ def test_whoever_asks_again_while_it_runs_hears_the_rest_of_it(
 ) -> None:
     tool = Tool(("progress", (1, 3, "")))
     hands.overrides["Desk_Slow"] = tool.run
-    first = modern_call(robot.key, "Desk_Slow", {}, {"progressToken": 1, CALL_ID: "the one"})
-    next(events(first.streaming_content))
+    first = events(modern_call(robot.key, "Desk_Slow", {}, {"progressToken": 1, CALL_ID: "the one"}).streaming_content)
+    next(first)
     second = modern_call(robot.key, "Desk_Slow", {}, {"progressToken": 2, CALL_ID: "the one"})
     hands.runs[0].on_news({"kind": "progress", "done": 2, "total": 3, "message": ""})
     tool.go_on.set()
     told = list(events(second.streaming_content))
     assert [each["params"] for each in told[:-1]] == [{"progressToken": 2, "progress": 2, "total": 3}]
-    assert told[-1]["result"]["structuredContent"] == {"done": True}
+    assert told[-1]["result"]["structuredContent"] == list(first)[-1]["result"]["structuredContent"] == {"done": True}
     assert len(hands.runs) == 1
 
 
@@ -322,6 +322,25 @@ def test_a_client_that_knows_tasks_is_given_one_instead_of_being_held(
     assert Call.objects.get().cancel_requested is False
     tool.go_on.set()
     assert soon(lambda: client.get(result["taskId"])["status"] == "completed")
+
+
+def test_a_server_that_ends_lets_its_clients_go_and_their_calls_run_on(
+    robot: NewAgent, hands: Hands, worker: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool(*STEPS)
+    hands.overrides["Desk_Slow"] = tool.run
+    told, cut = (modern_call(robot.key, "Desk_Slow", {}, {"progressToken": 1}) for _ in range(2))
+    streams = [events(response.streaming_content) for response in (told, cut)]
+    for messages in streams:
+        next(messages)
+    monkeypatch.setattr("execution.stopping.is_stopping", lambda: True)
+    cut.close()
+    last = list(streams[0])[-1]
+    assert last["result"]["isError"] is True
+    assert CALL_ID in last["result"]["_meta"]
+    assert not Call.objects.filter(cancel_requested=True).exists()
+    tool.go_on.set()
+    assert soon(lambda: Call.objects.filter(state=State.SUCCEEDED).count() == 2)
 
 
 def test_no_line_stays_open_after_an_answer(robot: NewAgent, hands: Hands, worker: list[Any]) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
-from execution import bell, calls, dispatch, news
+from execution import bell, calls, dispatch, news, stopping
 from execution.messages import CallOutcome
 from execution.models import Call, State
 from execution.news import LEVELS, Listener
@@ -103,7 +103,7 @@ class Following:
                 while not self._is_given_up.is_set():
                     row = calls.read(call)
                     assert row is not None
-                    if not row.is_open or row.state == State.AWAITING_APPROVAL or time.monotonic() >= until:
+                    if not row.is_open or row.state == State.AWAITING_APPROVAL or _is_late(until):
                         yield from self.heard()
                         is_over = True
                         yield last(outcome_of(row))
@@ -111,7 +111,7 @@ class Following:
                     yield from self._until_moved(until)
                 self._cancel(call)
             except GeneratorExit:
-                if not is_over and self._exchange.era is Era.MODERN:
+                if not is_over and self._exchange.era is Era.MODERN and not stopping.is_stopping():
                     self._cancel(call)
                 raise
 
@@ -153,3 +153,8 @@ class Following:
                 calls.cancel(row, actor=f"agent:{self._exchange.caller.name}")
         except DatabaseError as error:
             log.warning("call %s was given up and could not be cancelled: %s", call, type(error).__name__)
+
+
+def _is_late(until: float) -> bool:
+    """Whether nobody is held any longer: our patience is over, or this server is about to end; the call goes on."""
+    return time.monotonic() >= until or stopping.is_stopping()
