@@ -63,7 +63,7 @@ def test_18_a_heartbeat_just_after_the_lease_revives_nothing(worker: Worker, ask
     assert (worker.beat(call), state_of(call)) == (200, "running")
 
 
-@pytest.mark.parametrize("clock", [9_999_999_999_999_999, -5, 0, 1.5e300])
+@pytest.mark.parametrize("clock", [9_999_999_999_999_999, -5, 0, 1.5e300, 2**63])
 def test_19_the_workers_clock_moves_nothing(worker: Worker, ask: Ask, clock: float, settings: Any) -> None:
     from datetime import timedelta
 

@@ -59,7 +59,7 @@ def is_alive(body: Any) -> bool:
     match asked.get("state"):
         case "PROCESSING":
             beat = asked.get("heartbeat")
-            if type(beat) not in (int, float) or not math.isfinite(beat):  # type: ignore[arg-type]
+            if type(beat) is not int and not (type(beat) is float and math.isfinite(beat)):
                 raise shape.invalid("heartbeat must be a number, such as the milliseconds of your clock")
             return True
         case "ERROR":
