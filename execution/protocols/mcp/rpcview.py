@@ -1,6 +1,6 @@
 """RpcView: one JSON-RPC message by POST, for /mcp and for /rpc."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
@@ -20,6 +20,8 @@ class RpcView(AgentView):
     """Whatever happens, the answer is JSON-RPC and carries the id of the request."""
 
     scope = ""  # each method has its own
+    manner: Callable[[Id | None], Manner]  # how the door says no to a request of this id
+    answered: Callable[[HttpRequest, Caller, Message], Answer]  # raises RpcError
 
     def _handler(self, request: HttpRequest) -> Any:
         if not origins.is_allowed(request.META.get("HTTP_ORIGIN", "")):
@@ -40,26 +42,19 @@ class RpcView(AgentView):
         except Refusal as refusal:
             raise RpcRefusal(error_of(refusal), refusal.code) from refusal
 
-    def manner(self, id: Id | None) -> Manner:
-        """How this door says no to a request of this id."""
-        raise TypeError(f"{type(self).__name__} does not say how it refuses")
-
     def check_accept(self, request: HttpRequest) -> None:
         """What a client must be ready to receive, if the door has an opinion on that."""
 
-    def answered(self, request: HttpRequest, caller: Caller, message: Message) -> Answer:
-        raise TypeError(f"{type(self).__name__} does not answer")
-
-    def performed(self, exchange: Exchange, method: Method, headers: Mapping[str, str] | None = None) -> Answer:
+    def performed(self, exchange: Exchange, method: Method) -> Answer:
         """The method's answer as one JSON object, or as a stream if there is more to tell before it."""
         if method.scope:
             self.check_scope(exchange.caller, method.scope)
         answer = method.answer(exchange)
         if not isinstance(answer, Stream):
-            return Answer(body=serving.told(exchange, {"result": answer}), headers=headers or {})
+            return Answer(body=serving.told(exchange, {"result": answer}))
         first = next(answer.messages, None)  # begun here: only an iterator that runs can be told to stop
         if serving.is_last(first):
             sse.close(answer.messages)
-            return Answer(body=serving.told(exchange, first or {}), headers=headers or {})
+            return Answer(body=serving.told(exchange, first or {}))
         events = sse.Events(answer, lambda message: serving.told(exchange, message), first=first)
-        return Answer(body=None, events=events, headers={**sse.HEADERS, **(headers or {})})
+        return Answer(body=None, events=events, headers=sse.HEADERS)

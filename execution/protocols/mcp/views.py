@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from execution import bell
 from execution.models import McpSession
-from execution.protocols.dialect import Answer, Manner, Refusal
+from execution.protocols.dialect import Answer, Refusal
 from execution.protocols.mcp import (
     approvalpage,
     completions,
@@ -39,9 +39,7 @@ class McpView(RpcView):
     """Both eras at one address: each message says itself in which it is spoken."""
 
     dialect = refusing.manner()
-
-    def manner(self, id: Id | None) -> Manner:
-        return refusing.manner(id)
+    manner = staticmethod(refusing.manner)
 
     def resource(self) -> str:
         return resource_metadata.resource()

@@ -38,9 +38,7 @@ class RpcDoorView(RpcView):
     """tools/list and tools/call, each request by itself."""
 
     dialect = manner()
-
-    def manner(self, id: Id | None) -> Manner:
-        return manner(id)
+    manner = staticmethod(manner)
 
     def answered(self, request: HttpRequest, caller: Caller, message: Message) -> Answer:
         if message.is_response:
