@@ -282,13 +282,12 @@ def _finish(
 
     is_written = insist(claim, write)
     telemetry.attempted(claim, failure)
-    hooks.ended(claim, failure)
     breakers.learn(claim.tool, failure)
-    if not is_written:
-        return False
-    with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
-        bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
-    return True
+    if is_written:
+        with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
+            bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
+    hooks.ended(claim, failure)
+    return is_written
 
 
 def insist(claim: Claim, write: Callable[[], bool]) -> bool:

@@ -6,6 +6,7 @@ from logging import getLogger
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
 
 from execution.claim import Claim
 from execution.errors import Failure
@@ -49,17 +50,21 @@ def ended(claim: Claim, failure: Failure | None) -> None:
 
 
 def _tell(claim: Claim, kind: type[Event], more: dict[str, object]) -> None:
-    """One event for all hooks; whatever one of them does, the call and the next hook go on."""
+    """One event for all hooks, once it is committed: nothing that a hook does can undo what it is told of."""
     hooks = _hooks if _hooks is not None else _load_late()
-    if not hooks:
-        return
-    event = kind(**_known(claim), **more)  # type: ignore[arg-type]
+    if hooks:
+        event = kind(**_known(claim), **more)  # type: ignore[arg-type]
+        transaction.on_commit(lambda: _deliver(hooks, event))
+
+
+def _deliver(hooks: tuple[tuple[str, Hook], ...], event: Event) -> None:
+    """Whatever one of them does, the call and the next hook go on."""
     for path, hook in hooks:
         began = time.perf_counter()
         try:
             hook(event)
         except Exception:
-            logger.warning("the hook %s failed at %s of %s", path, kind.__name__, claim.tool.tool_id, exc_info=True)
+            logger.warning("the hook %s failed at %s of %s", path, type(event).__name__, event.tool_id, exc_info=True)
         if time.perf_counter() - began > SLOW:
             _complain(path, time.perf_counter() - began)
 

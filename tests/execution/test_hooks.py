@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection, transaction
 from django.test import Client
 
 from execution import hooks
@@ -23,6 +24,7 @@ from execution.hooks import Completed, Event, Failed, Invoking
 from execution.hooks import logging as line_hook
 from execution.hooks import metrics as number_hook
 from execution.messages import CallContext
+from execution.models import Call as CallRow
 from tests.execution.hands import Hands, fails
 
 if TYPE_CHECKING:
@@ -46,16 +48,23 @@ def dawdle(event: Event) -> None:
     time.sleep(0.02)
 
 
+def break_the_connection(event: Event) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nothing FROM nowhere")
+
+
 NOT_CALLABLE = "a text"
 ME = "tests.execution.test_hooks"
 
 
 @pytest.fixture
-def watched(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
+def watched(request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     """Load hooks by their names in this file, or by dotted paths."""
     monkeypatch.setitem(sys.modules, ME, sys.modules[__name__])
     monkeypatch.setattr(hooks, "_hooks", None)
     monkeypatch.setattr(hooks, "_complained", {})
+    if "transactional_db" not in request.fixturenames:  # nothing that such a test does is ever committed
+        monkeypatch.setattr("execution.hooks.transaction.on_commit", lambda act, **_: act())
     SEEN.clear()
 
     def load(*names: str) -> None:
@@ -100,14 +109,13 @@ def test_a_call_that_fails_is_seen_with_its_code_and_never_with_its_text(
 def test_a_queued_call_is_seen_with_the_door_it_came_by_and_each_attempt_has_its_number(
     watched: Watch, call: Call, hands: Hands, unsent: list[Any]
 ) -> None:
-    from execution.models import Call as Row
     from execution.pipeline.perform import perform
 
     watched("see")
     hands.does = fails(ErrorCode.EXECUTION_FAILED, can_retry=True, is_sent=False)
     id = call("Flaky", ledger="nowhere", fails=0).id
     for _ in range(2):
-        Row.objects.filter(pk=id).update(not_before=None)
+        CallRow.objects.filter(pk=id).update(not_before=None)
         perform(id)
     ends = [event for event in SEEN if isinstance(event, Failed)]
     assert [event.attempt for event in ends] == [1, 2]
@@ -138,6 +146,18 @@ def test_a_hook_that_fails_is_logged_and_fails_neither_the_call_nor_the_next_hoo
     told = [record for record in caplog.records if record.name == "execution.hooks"]
     assert [record.levelname for record in told] == ["WARNING", "WARNING"]
     assert f"{ME}.burn failed at Invoking of Lab.Echo" in told[0].getMessage()
+
+
+def test_a_hook_that_misuses_the_database_cannot_undo_the_calls_end(
+    transactional_db: None, watched: Watch, call: Call, hands: Hands
+) -> None:
+    watched("break_the_connection", "see")
+    with transaction.atomic():  # as where the late answer of a tool is taken
+        outcome = call("Echo", value="v")
+        assert SEEN == []
+    assert outcome.is_success
+    assert [type(event) for event in SEEN] == [Invoking, Completed]
+    assert CallRow.objects.get(pk=outcome.id).state == "succeeded"
 
 
 def test_a_slow_hook_is_complained_about_once_in_a_while(
