@@ -272,6 +272,7 @@ def _finish(
     if changes["state"] != State.QUEUED:
         changes = ENDED | changes
     attempt = attempts.ended(claim, status, failure, delay, traffic)
+    duration = changes.get("duration_ms") or claim.elapsed_ms()
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
@@ -286,7 +287,7 @@ def _finish(
     if is_written:
         with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
             bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
-    hooks.ended(claim, failure)
+    hooks.ended(claim, failure, duration)
     return is_written
 
 

@@ -38,11 +38,11 @@ def invoking(claim: Claim) -> None:
         _tell(claim, Invoking, {})
 
 
-def ended(claim: Claim, failure: Failure | None) -> None:
+def ended(claim: Claim, failure: Failure | None, duration_ms: float) -> None:
     """An attempt is over and on record."""
     if _hooks == ():
         return
-    told: dict[str, object] = {"duration_ms": claim.elapsed_ms()}
+    told: dict[str, object] = {"duration_ms": duration_ms}
     if failure is None:
         _tell(claim, Completed, told)
     else:

@@ -1,7 +1,6 @@
-"""A hook that keeps numbers per tool beside those of execution/telemetry: what is under way, the fastest, the slowest.
+"""A hook that keeps numbers per tool, shown at /metrics beside those of execution/telemetry.
 
-What telemetry counts anyway (attempts by outcome and code, time in all) is not counted twice: rates and averages are
-worked out from it when somebody reads.
+Invocations, ends by error, the fastest and the slowest; the rate of success and the mean are worked out by who reads.
 """
 
 import threading
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 PATH = "execution.hooks.metrics"
-OK = "ok"
 
 
 @dataclass(slots=True)
@@ -54,6 +52,8 @@ class _Book:
 
         mine = CollectorRegistry(auto_describe=False)
         self._begun = Counter("placet_tool_invocations", "Attempts that began", ["tool"], registry=mine)
+        self._ended = Counter("placet_tool_ends", "Attempts that ended; by error", ["tool", "error"], registry=mine)
+        self._seconds = Counter("placet_tool_seconds", "Time of all attempts that ended", ["tool"], registry=mine)
         self._fastest = Gauge(
             "placet_tool_duration_min_seconds", "The fastest attempt", ["tool"], multiprocess_mode="min", registry=mine
         )
@@ -67,8 +67,10 @@ class _Book:
     def began(self, tool: str) -> None:
         self._begun.labels(self._name(tool)).inc()
 
-    def ended(self, tool: str, seconds: float) -> None:
+    def ended(self, tool: str, seconds: float, error: str) -> None:
         name = self._name(tool)
+        self._ended.labels(name, error).inc()
+        self._seconds.labels(name).inc(seconds)
         with self._lock:
             low, high = self._bounds.get(name, (seconds, seconds))
             if name not in self._bounds or seconds < low:
@@ -95,7 +97,7 @@ def observe(event: Event) -> None:
     if book is None:
         return
     if isinstance(event, Completed | Failed):
-        book.ended(event.tool_id, event.duration_ms / 1000)
+        book.ended(event.tool_id, event.duration_ms / 1000, event.error if isinstance(event, Failed) else "")
     else:
         book.began(event.tool_id)
 
@@ -105,7 +107,7 @@ def numbers() -> dict[str, Numbers]:
     found: dict[str, Numbers] = {}
     for metric in metrics.collected().collect():
         for sample in metric.samples:
-            if "tool" in sample.labels:
+            if sample.name.startswith("placet_tool_"):
                 _add(found.setdefault(sample.labels["tool"], Numbers()), sample.name, sample.labels, sample.value)
     return found
 
@@ -136,12 +138,12 @@ def _add(told: Numbers, name: str, labels: dict[str, str], value: float) -> None
     match name:
         case "placet_tool_invocations_total":
             told.invocations += int(value)
-        case "placet_attempts_total" if labels["outcome"] == OK:
+        case "placet_tool_ends_total" if labels["error"] == "":
             told.successes += int(value)
-        case "placet_attempts_total":
+        case "placet_tool_ends_total":
             told.failures += int(value)
-            told.errors[labels["code"]] = told.errors.get(labels["code"], 0) + int(value)
-        case "placet_attempt_duration_seconds_sum":
+            told.errors[labels["error"]] = int(value)
+        case "placet_tool_seconds_total":
             told.seconds += value
         case "placet_tool_duration_min_seconds":
             told.fastest = value

@@ -90,7 +90,7 @@ def test_a_call_that_works_is_seen_beginning_and_ending(watched: Watch, call: Ca
     assert (began.tool_id, began.agent, began.door, began.attempt) == (outcome.tool_id, "tester", "test", 1)
     assert (began.call, began.call_id) == (str(outcome.id), "mine-1")
     assert isinstance(ended, Completed)
-    assert ended.duration_ms >= 0
+    assert ended.duration_ms == outcome.duration_ms
     assert (ended.call, ended.attempt) == (began.call, 1)
 
 
@@ -275,9 +275,15 @@ def test_the_metrics_hook_adds_what_telemetry_does_not_count(
     assert after.fastest is not None
     assert after.slowest is not None
     assert after.average is not None
-    assert 0 < after.fastest <= after.slowest
+    assert 0 < after.fastest <= after.average <= after.slowest
     text = client.get("/metrics").content.decode()
-    for name in ("invocations_total", "duration_min_seconds", "duration_max_seconds", "duration_avg_seconds"):
+    for name in (
+        "invocations_total",
+        "seconds_total",
+        "duration_min_seconds",
+        "duration_max_seconds",
+        "duration_avg_seconds",
+    ):
         assert f'placet_tool_{name}{{tool="Lab.Echo"}}' in text
     assert f'placet_tool_success_ratio{{tool="Lab.Echo"}} {after.success_rate}' in text
 
