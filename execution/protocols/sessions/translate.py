@@ -95,9 +95,7 @@ def response(body: Any) -> dict[str, Any]:
     """The fields of a response besides its state, in their order."""
     told = shape.mapping(shape.mapping(body, "The body").get("response"), "response")
     if told.get("state") != "COMPLETE":
-        raise shape.invalid(
-            'response.state must be "COMPLETE"; a failure is told by a heartbeat of the state "ERROR"'
-        )
+        raise shape.invalid('response.state must be "COMPLETE"; a failure is told by a heartbeat of the state "ERROR"')
     return {name: value for name, value in told.items() if name != "state"}
 
 
