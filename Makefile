@@ -4,10 +4,10 @@ PY := $(BIN)/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run worker test check bench clean
+.PHONY: help setup run worker test check bench conformance clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: .venv/base.installed ## a virtual environment in .venv with what the product needs
 
@@ -29,11 +29,18 @@ check: .venv/test.installed ## format, lint, types, migrations, OpenAPI, deploym
 bench: .venv/test.installed ## the benchmark, as a table of ratios
 	@$(PY) -m bench $(ARGS)
 
+conformance: .venv/test.installed var/conformance/.installed ## the official MCP suite, on both wires; needs npm
+	@$(PY) -m tests.conformance
+
 clean: ## remove what can be made again; keeps var/
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info static-collected
+	rm -rf .venv var/conformance .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info static-collected
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per requirements file: a second run finds it newer and does nothing.
 .venv/%.installed: requirements/%.txt requirements/uv.txt
 	@scripts/install $<
+	@touch $@
+
+var/conformance/.installed: tests/conformance/node/package.json tests/conformance/node/package-lock.json
+	@scripts/conformance-tools
 	@touch $@

@@ -20,11 +20,12 @@ app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
 def _load_before_forking(**_: Any) -> None:
     """What every child needs is loaded once, before they are forked, and shared by all of them."""
     from audit import sealing  # noqa: F401
-    from execution import sweeping, telemetry  # noqa: F401
+    from execution import hooks, sweeping, telemetry  # noqa: F401
     from execution.pipeline import perform  # noqa: F401
     from policy import delivery  # noqa: F401
 
     telemetry.load()
+    hooks.load()
     gc.collect()
     gc.freeze()
 

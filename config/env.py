@@ -219,6 +219,23 @@ def own_url(name: str, default: str) -> str:
     return os.environ[name].rstrip("/")
 
 
+def addresses(name: str, *, is_origin: bool = False) -> list[str]:
+    """Web addresses, comma separated: https, or http on this machine; an origin has nothing after its host."""
+    found = words(name)
+    for word in found:
+        try:
+            parts = urlsplit(word)
+            is_good = bool(parts.hostname) and parts.port != 0 and not parts.query and not parts.fragment
+        except ValueError:
+            is_good, parts = False, urlsplit("")
+        is_safe = parts.scheme == "https" or (
+            parts.scheme == "http" and (is_origin or is_loopback(parts.hostname or ""))
+        )
+        if not is_good or not is_safe or '"' in word or (is_origin and parts.path.strip("/")):
+            raise ImproperlyConfigured(f"{name} must be addresses such as https://host, comma separated")
+    return found
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True

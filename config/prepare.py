@@ -19,6 +19,9 @@ from django.db.utils import DatabaseError
 def main(url: str) -> int:
     try:
         django.setup()
+        from execution import hooks
+
+        hooks.load()
         make_folders()
         call_command("migrate", verbosity=0, interactive=False)
         from config import demo

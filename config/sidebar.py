@@ -40,6 +40,7 @@ _GROUPS = (
             ("Calls", "call_made", "admin:execution_call_changelist", ""),
             ("Attempts", "replay", "admin:execution_attempt_changelist", ""),
             ("Breakers", "power_off", "admin:execution_breaker_changelist", ""),
+            ("Outside workers", "engineering", "admin:execution_session_changelist", ""),
             ("Demotions", "trending_down", "admin:execution_demotion_changelist", ""),
             ("Notices", "outgoing_mail", "admin:policy_notice_changelist", "policy.view_notice"),
             ("Audit events", "receipt_long", "admin:audit_event_changelist", ""),

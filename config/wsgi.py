@@ -10,7 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 pages = get_wsgi_application()
 
 from config.doorway import Doorway  # noqa: E402  (only once Django is set up)
-from execution import telemetry, watchman  # noqa: E402
+from execution import hooks, stopping, telemetry, watchman  # noqa: E402
 
 doors = Doorway()
 
@@ -21,4 +21,6 @@ def application(environ: dict[str, Any], start_response: Any) -> Any:
 
 
 telemetry.load()
+hooks.load()
 watchman.start()
+stopping.watch()

@@ -11,6 +11,7 @@ class ExecutionConfig(AppConfig):
         from audit.access import also_visible
         from execution import receivers, wayout  # noqa: F401
         from execution.access import visible_events
+        from execution.hooks import checks  # noqa: F401
         from execution.recorded import recordings
         from policy.recordings import recorded_by
         from policy.wayout import guarded_by

@@ -2,6 +2,8 @@
 
 On PostgreSQL a NOTIFY rides on the transaction. On SQLite everything is on one machine: a datagram goes to the socket
 of each listening process. A lost ring costs a second, never an answer: waiting doors look at the row now and then.
+
+A ring may carry a few words, such as how far a tool has come; who loses them has lost nothing that is kept.
 """
 
 import contextlib
@@ -11,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from django.conf import settings
@@ -20,8 +22,9 @@ from django.db import connection, transaction
 logger = logging.getLogger(__name__)
 
 CHANNEL = "placet"
+MAX_WORDS = 7_000  # bytes; a notice of PostgreSQL holds 8,000
 _lock = threading.Lock()
-_ears: dict[str, list[Callable[[], None]]] = {}
+_ears: dict[str, list[Callable[[str], None]]] = {}
 _listening_pid = 0
 
 
@@ -39,27 +42,46 @@ def ring(topic: str, *, is_local: bool = False) -> None:
         transaction.on_commit(lambda: _send(topic))
 
 
-@contextmanager
-def listening(topic: str, on_ring: Callable[[], None]) -> Iterator[None]:
+def say(topic: str, words: str, *, is_local: bool = False) -> None:
+    """A ring with a few words, at once: it tells of nothing that could still be rolled back."""
+    assert len(words.encode()) <= MAX_WORDS
+    message = f"{topic}\n{words}"
+    if is_local:
+        _heard(message)
+    elif connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, message])
+    else:
+        _send(message)
+
+
+def listening(topic: str, on_ring: Callable[[], None]) -> AbstractContextManager[None]:
     """While inside, `on_ring` is called for every ring of `topic`, from another thread: it must be quick."""
+    return hearing(topic, lambda words: on_ring())
+
+
+@contextmanager
+def hearing(topic: str, on_words: Callable[[str], None]) -> Iterator[None]:
+    """The same with the words of each ring, empty where it has none."""
     _start()
     with _lock:
-        _ears.setdefault(topic, []).append(on_ring)
+        _ears.setdefault(topic, []).append(on_words)
     try:
         yield
     finally:
         with _lock:
             ears = _ears[topic]
-            ears.remove(on_ring)
+            ears.remove(on_words)
             if not ears:
                 del _ears[topic]
 
 
-def _heard(topic: str) -> None:
+def _heard(message: str) -> None:
+    topic, _, words = message.partition("\n")
     with _lock:
         ears = list(_ears.get(topic, ()))
-    for on_ring in ears:
-        on_ring()
+    for on_words in ears:
+        on_words(words)
 
 
 def _start() -> None:
@@ -94,7 +116,7 @@ def _listen_local(is_ready: threading.Event) -> None:
         os.close(handle)
         is_ready.set()
         while True:
-            _heard(ear.recv(256).decode("utf-8", "replace"))
+            _heard(ear.recv(MAX_WORDS + 256).decode("utf-8", "replace"))
 
 
 _mouth: tuple[int, socket.socket, int] | None = None
@@ -110,15 +132,15 @@ def _open_mouth() -> tuple[int, socket.socket, int]:
         return _mouth
 
 
-def _send(topic: str) -> None:
-    _heard(topic)
+def _send(message: str) -> None:
+    _heard(message)
     pid, mouth, handle = _open_mouth()
     own = f"{pid}.sock"
     for name in os.listdir(handle):
         if name == own or not name.endswith(".sock"):
             continue
         try:
-            mouth.sendto(topic.encode(), f"/proc/self/fd/{handle}/{name}")
+            mouth.sendto(message.encode(), f"/proc/self/fd/{handle}/{name}")
         except ConnectionRefusedError:  # its process is gone
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=handle)

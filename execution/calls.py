@@ -17,7 +17,7 @@ from audit import trail
 from audit.canonical import canonical
 from audit.redaction import clip
 from audit.trail import Chain, Entry
-from execution import attempts, bell, breakers, moves, parking, reading, telemetry, waiting
+from execution import attempts, bell, breakers, hooks, moves, parking, reading, telemetry, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -25,6 +25,7 @@ from execution.models import Attempt, Call, State
 from execution.opening import HOST, patience_for
 from execution.outcomes import ended
 from execution.runtimes.base import RunResult
+from execution.sessions import KIND, cancelling
 from execution.traffic import NO_TRAFFIC, Traffic
 from policy import approvals, grants
 from policy.approvals import Use
@@ -47,19 +48,21 @@ def read(id: UUID) -> Call | None:
     return reading.row(id)
 
 
-def claim(call: Call, tool: ToolSpec, agent: str, *, bound: str = "") -> Claim | None:
-    """Take a queued call for this process, with the next fence; None if it is no longer there to take as it was judged.
+def claim(call: Call, tool: ToolSpec, agent: str, *, bound: str = "", where: str = "", actor: str = "") -> Claim | None:
+    """Take a queued call with the next fence; None if it is no longer there to take as it was judged.
 
     A call that people agreed to uses their approval up in the same transaction, if it is still `bound` to this.
+    It is for this process, unless someone elsewhere takes it: then `where` and `actor` say who.
     """
     if call.sealed is None:
         return None
+    hands = (where or f"worker@{HOST}:{os.getpid()}", actor)
     if call.approval_id is None and call.grant_id is None:
-        return _claim(call, tool, agent, call.sealed)
+        return _claim(call, tool, agent, call.sealed, *hands)
     with transaction.atomic():
         if not revision.hold() or not _is_agreed_to(call, bound):
             return None
-        taken = _claim(call, tool, agent, call.sealed)
+        taken = _claim(call, tool, agent, call.sealed, *hands)
         if taken is None:
             transaction.set_rollback(True)
         return taken
@@ -76,10 +79,10 @@ def _is_agreed_to(call: Call, bound: str) -> bool:
     return False
 
 
-def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview) -> Claim | None:
+def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview, where: str, actor: str) -> Claim | None:
     arguments, context = unseal_what_runs(call.pk, sealed)
-    where = f"worker@{HOST}:{os.getpid()}"
-    started = Entry(event="call.started", actor="worker", detail={"attempt": call.fence + 1, "where": where})
+    detail = {"attempt": call.fence + 1, "where": where}
+    started = Entry(event="call.started", actor=actor or "worker", detail=detail)
     chain = _take(call, tool, started)
     if chain is None:
         return None
@@ -94,6 +97,8 @@ def _claim(call: Call, tool: ToolSpec, agent: str, sealed: bytes | memoryview) -
         trace_id=call.trace_id,
         where=where,
         chain=chain,
+        door=call.door,
+        actor=actor,
     )
 
 
@@ -127,10 +132,14 @@ def deny_asked(call: Call, approval: UUID, failure: Failure) -> None:
 
 def expire(call: Call) -> bool:
     """A queued call that no worker took in time."""
-    failure = Failure(
-        code=ErrorCode.EXPIRED, message="No worker could run the call in time; it did not run", can_retry=True
-    )
-    return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", {})
+    if call.dispatch == KIND:
+        toolkit = call.tool_ref.partition(".")[0]
+        message = f"No session that serves {toolkit} took the call in time; it did not run"
+    else:
+        message = "No worker could run the call in time; it did not run"
+    failure = Failure(code=ErrorCode.EXPIRED, message=message, can_retry=True)
+    detail = {"message": message} if call.dispatch == KIND else {}
+    return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", detail)
 
 
 def defer(call: Call, delay: float) -> None:
@@ -148,7 +157,7 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     returned: Any = list(result.content) if result.content else result.value
     answer = redactor.for_caller(returned)
     shown = canonical(redactor.for_people(answer, claim.tool.output_schema))
-    exact = canonical(answer)
+    exact = canonical(answer) if not result.keeps_order else _as_told(answer)
     duration = claim.elapsed_ms()
     changes = {
         "state": State.SUCCEEDED.value,
@@ -164,6 +173,14 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     if result.content:
         return ended(claim, State.SUCCEEDED, duration, content=tuple(answer))
     return ended(claim, State.SUCCEEDED, duration, value=answer)
+
+
+def _as_told(answer: Any) -> bytes:
+    """In the order in which the tool told it; a number that is too wide for that is told in ours."""
+    try:
+        return orjson.dumps(answer)
+    except TypeError:
+        return canonical(answer)
 
 
 def fail(claim: Claim, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> CallOutcome | None:
@@ -224,7 +241,8 @@ def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
 def _cancel(call: Call, actor: str) -> Call:
     cancellable = Call.objects.filter(pk=call.pk, state__in=_CANCELLABLE, cancel_requested=False)
     while not _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}):
-        if _ask_to_stop(call, actor) or waiting.cancel(call, actor) or not cancellable.exists():
+        is_told = cancelling.cancel(call, actor) or _ask_to_stop(call, actor) or waiting.cancel(call, actor)
+        if is_told or not cancellable.exists():
             break  # it ended, or was asked before; else it moved between our looks
     return Call.objects.get(pk=call.pk)
 
@@ -254,6 +272,7 @@ def _finish(
     if changes["state"] != State.QUEUED:
         changes = ENDED | changes
     attempt = attempts.ended(claim, status, failure, delay, traffic)
+    duration = changes.get("duration_ms") or claim.elapsed_ms()
 
     def write() -> bool:
         chain, events = trail.linked(claim.chain, entry, trace_id=claim.trace_id)
@@ -265,11 +284,11 @@ def _finish(
     is_written = insist(claim, write)
     telemetry.attempted(claim, failure)
     breakers.learn(claim.tool, failure)
-    if not is_written:
-        return False
-    with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
-        bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
-    return True
+    if is_written:
+        with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
+            bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
+    hooks.ended(claim, failure, duration)
+    return is_written
 
 
 def insist(claim: Claim, write: Callable[[], bool]) -> bool:
@@ -344,4 +363,4 @@ def _redacted(claim: Claim, failure: Failure) -> Failure:
 
 
 def _actor(claim: Claim) -> str:
-    return "worker" if claim.where.startswith("worker") else "system"
+    return claim.actor or ("worker" if claim.where.startswith("worker") else "system")

@@ -37,6 +37,8 @@ class Claim:
     trace_id: str
     where: str
     chain: Chain
+    door: str = ""  # by which the call came
+    actor: str = ""  # who runs it, where that is neither a worker nor the web process
     held: State = State.RUNNING  # where the call must still be when this claim's end is written
     needles: Unseen = field(default_factory=Unseen)  # what was resolved for this attempt: no text of it may be told
     cancel: Cancel = field(default_factory=Cancel)

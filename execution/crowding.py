@@ -15,7 +15,7 @@ SOON, LATE = 0.2, 5.0  # seconds until the next look; longer for what waits long
 # The list of states is what the index of open calls says of itself: SQLite uses it only for a question in its words.
 _RUNNING = (
     f'SELECT COUNT(*) FROM "{Call._meta.db_table}" WHERE "state" = \'{State.RUNNING.value}\' AND "state" IN '
-    f'({", ".join(repr(str(state)) for state in OPEN)}) AND "tool_id" = %s AND "dispatch" = \'queue\''
+    f'({", ".join(repr(str(state)) for state in OPEN)}) AND "tool_id" = %s AND "dispatch" <> \'inline\''
 )
 
 
@@ -27,7 +27,12 @@ def is_full(call: Call) -> bool:
 
 def defer(call: Call) -> None:
     """The call stays queued and a worker looks again; no attempt is used up."""
-    waited = (timezone.now() - call.created_at).total_seconds()
-    delay = min(LATE, max(SOON, waited / 4))
+    delay = pause(call)
     calls.defer(call, delay)
     dispatch.send(call.pk, delay=delay)
+
+
+def pause(call: Call) -> float:
+    """Seconds until the next look."""
+    waited = (timezone.now() - call.created_at).total_seconds()
+    return min(LATE, max(SOON, waited / 4))

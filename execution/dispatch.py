@@ -12,6 +12,7 @@ from execution import bell, calls
 from execution.messages import CallOutcome
 from execution.models import Call, State
 from execution.outcomes import outcome_of
+from execution.sessions import offers
 
 logger = logging.getLogger(__name__)
 
@@ -51,11 +52,17 @@ def _given(task: Any, what: str, argument: Any, delay: float) -> bool:
     return True
 
 
-def send_and_follow(call: UUID, *, wait: float) -> CallOutcome:
-    """Wake a worker for a call that was queued just now, and wait for what becomes of it."""
+def send_and_follow(call: UUID, *, wait: float, toolkit: int | None = None) -> CallOutcome:
+    """Wake a worker for a call that was queued just now, and wait for what becomes of it.
+
+    A call that outside workers pull goes to those that serve its `toolkit`.
+    """
     moved = threading.Event()
-    with bell.listening(str(call), moved.set), _patience(wait) as until:
-        send(call)  # we listen already: there is nothing to see before the bell rings
+    with bell.listening(str(call), moved.set), patience(wait) as until:
+        if toolkit is None:
+            send(call)  # we listen already: there is nothing to see before the bell rings
+        else:
+            offers.announce(toolkit)
         moved.wait(min(wait, LOOK_AGAIN))
         return _followed(call, moved, until)
 
@@ -63,7 +70,7 @@ def send_and_follow(call: UUID, *, wait: float) -> CallOutcome:
 def follow(call: UUID, *, wait: float) -> CallOutcome:
     """What became of the call, or after `wait` seconds that it goes on."""
     moved = threading.Event()
-    with bell.listening(str(call), moved.set), _patience(wait) as until:
+    with bell.listening(str(call), moved.set), patience(wait) as until:
         return _followed(call, moved, until)
 
 
@@ -82,7 +89,7 @@ def until_moved(call: Call, *, wait: float) -> None:
     """Hold until the call leaves the phase it is in: parked, under way, ended."""
     moved = threading.Event()
     phase = _phase(call.state)
-    with bell.listening(str(call.pk), moved.set), _patience(wait) as until:
+    with bell.listening(str(call.pk), moved.set), patience(wait) as until:
         while (left := until - time.monotonic()) > 0:
             moved.clear()
             if _phase(Call.objects.values_list("state", flat=True).get(pk=call.pk)) != phase:
@@ -94,7 +101,7 @@ def _phase(state: str) -> str:
     return "under way" if state in (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK) else state
 
 
-class _patience:
+class patience:
     """A waiting caller holds a thread; when most threads wait, the next ones wait only briefly."""
 
     def __init__(self, wait: float) -> None:

@@ -8,6 +8,7 @@ from execution.errors import CallError, ErrorCode
 from execution.runtimes.base import Invocation, RunResult
 from execution.traffic import NO_TRAFFIC, Traffic
 from registry import strictjson
+from registry.toolspec import ToolSpec
 
 VERSION = "v1"
 STATUSES = frozenset({"ok", "error", "denied"})
@@ -112,12 +113,12 @@ def result_of(response: Any, invocation: Invocation, *, traffic: Traffic = NO_TR
         raise _failure(status, error, traffic)
     if error is not None:
         _refuse("it says ok and tells of an error", traffic)
-    return RunResult(value=_value(response.get("output"), invocation), traffic=traffic)
+    return RunResult(value=value_of(response.get("output"), invocation.tool), traffic=traffic)
 
 
-def _value(output: Any, invocation: Invocation) -> Any:
+def value_of(output: Any, tool: ToolSpec) -> Any:
     """What the tool returned; a lone `result` is the value itself, unless the tool declares an object with one."""
-    schema = invocation.tool.output_schema
+    schema = tool.output_schema
     if output == {} and schema is None:
         return None
     if not isinstance(output, dict) or output.keys() != {"result"}:

@@ -21,6 +21,8 @@ def fingerprint(request: CallRequest) -> str:
     ]
     if request.belief is not None:  # a wrong belief was refused; the right one is another request
         facts.append(astuple(request.belief))
+    if request.authorship is not None and request.authorship.program:  # the same from a model's hand may be refused
+        facts.append(sorted(request.authorship.program))
     return hmac.new(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts), hashlib.sha256).hexdigest()
 
 

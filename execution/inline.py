@@ -8,6 +8,7 @@ from django.db import transaction
 
 from audit import trail
 from execution.models import Demotion
+from execution.sessions import KIND
 from registry import revision
 from registry.risk import RiskLevel
 from registry.toolspec import ToolSpec
@@ -24,6 +25,7 @@ _lock = Lock()
 def is_allowed(tool: ToolSpec) -> bool:
     return (
         settings.PLACET_INLINE
+        and tool.runtime.type != KIND
         and tool.runtime.dispatch == "inline"
         and tool.risk < RiskLevel.HIGH
         and tool.runtime.timeout <= MAX_TIMEOUT

@@ -32,6 +32,14 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Authorship:
+    """Which arguments a model wrote and which the program around it; a door that cannot tell says nothing."""
+
+    model: frozenset[str]
+    program: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
     """One call as a door understood it."""
 
@@ -45,6 +53,8 @@ class CallRequest:
     trace_id: str = ""
     span_id: str = ""  # the caller's own span; told back, never stored
     belief: Belief | None = None
+    authorship: Authorship | None = None
+    id: UUID | None = None  # for a door that listens to the call before it is there; None: one is made
     wait: float = 55.0  # seconds the door holds the caller before it answers "still running"
 
 

@@ -19,6 +19,7 @@ from execution.fingerprint import arguments_digest, fingerprint
 from execution.messages import CallRequest
 from execution.models import OPEN, Call, State
 from execution.outcomes import warnings_about
+from execution.sessions import KIND
 from policy.decision import Decision
 from registry.clock import LATER, later_param
 from registry.ids import new_id
@@ -46,6 +47,7 @@ def open_inline(request: CallRequest, tool: ToolSpec, decision: Decision) -> Cla
         trace_id=request.trace_id,
         where=where,
         chain=chain,
+        door=request.door,
     )
 
 
@@ -91,7 +93,7 @@ class _Row:
     ) -> None:
         self.request, self.tool, self.decision, self.state, self.failure = request, tool, decision, state, failure
         self.approval, self.grant = approval, grant
-        self.id = new_id()
+        self.id = request.id or new_id()
         self.call_id = request.call_id or str(self.id)
         shown = redactor_for(request.context).for_people(request.arguments, tool.input_schema if tool else None)
         self.input = canonical(shown).decode()
@@ -130,6 +132,12 @@ class _Row:
     def _decided(decision: Decision) -> dict[str, object]:
         return {"effect": decision.effect.value, "rule": decision.rule, "reason": decision.reason}
 
+    def _dispatch(self) -> str:
+        """Who runs it: this process, a worker, or a session that pulls it."""
+        if self.tool is not None and self.tool.runtime.type == KIND:
+            return KIND
+        return "inline" if self.state == State.RUNNING else "queue"
+
     def _values(self, vendor: str) -> list[Any]:
         request, tool = self.request, self.tool
         is_running, patience = self.state == State.RUNNING, None
@@ -145,7 +153,7 @@ class _Row:
             tool.tool_id if tool else request.tool_text[:200],
             self.state.value,
             1 if is_running else 0,
-            "inline" if is_running else "queue",
+            self._dispatch(),
             False,
             self.input,
             "",

@@ -9,7 +9,8 @@ from django.conf import settings
 from execution.claim import Claim, unseal_answer
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
-from execution.models import Call, State
+from execution.models import Call, Session, State
+from execution.sessions import KIND
 from registry.toolspec import ToolSpec
 
 APPROVAL_RETRY = 5_000  # ms
@@ -93,9 +94,16 @@ def _waits_for_people(call: Call) -> Failure:
 
 
 def _goes_on(call: Call) -> Failure:
+    state = _STILL.get(State(call.state), "The call is open")
+    if call.dispatch == KIND and call.state == State.QUEUED and not _is_served(call):
+        state = f"The call is queued, and no session serves {call.tool_ref.partition('.')[0]} just now"
     return Failure(
         code=ErrorCode.STILL_RUNNING,
-        message=f"{_STILL.get(State(call.state), 'The call is open')}; ask again with the same call_id",
+        message=f"{state}; ask again with the same call_id",
         can_retry=True,
         retry_after_ms=1000,
     )
+
+
+def _is_served(call: Call) -> bool:
+    return Session.objects.filter(toolkits__versions__tools=call.tool_id).exists()

@@ -40,6 +40,8 @@ def _decided(actor: str, detail: Detail) -> str:
 
 def _started(actor: str, detail: Detail) -> str:
     where = str(detail.get("where", ""))
+    if where.startswith("session@"):
+        return f"{who(actor)} took attempt {detail.get('attempt', '?')}, as an outside worker."
     place = "in the web process" if where.startswith("inline@") else f"in {where}" if where else "in a worker"
     return f"Attempt {detail.get('attempt', '?')} began {place}."
 

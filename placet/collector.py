@@ -135,7 +135,7 @@ def _described(definition: ToolDefinition, entrypoint: str) -> dict[str, Any]:
         if name not in takes["properties"]:
             raise ToolkitError(f"non_inferrable names {name!r}, which is no parameter")
     has_output, gives = schema.output_schema(definition.function)
-    tool = {
+    tool: dict[str, Any] = {
         "name": definition.name,
         "title": definition.title,
         "description": definition.description,
@@ -157,6 +157,8 @@ def _described(definition: ToolDefinition, entrypoint: str) -> dict[str, Any]:
     }
     if not has_output:
         del tool["output"]
+    if definition.icons:
+        tool["icons"] = definition.icons
     checked: dict[str, Any] = to_json(tool)
     return checked
 

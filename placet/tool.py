@@ -39,6 +39,7 @@ class ToolDefinition:
     requirements: dict[str, Any]
     non_inferrable: tuple[str, ...]
     annotations: dict[str, Any]
+    icons: list[dict[str, Any]]
 
 
 @overload
@@ -62,6 +63,7 @@ def tool(
     requires_user_id: bool = False,
     non_inferrable: Iterable[str] = (),
     annotations: Mapping[str, Any] | None = None,
+    icons: Iterable[Mapping[str, Any]] = (),
 ) -> Callable[[Function], Function]: ...
 
 
@@ -112,6 +114,7 @@ def define(
     requires_user_id: bool = False,
     non_inferrable: Iterable[str] = (),
     annotations: Mapping[str, Any] | None = None,
+    icons: Iterable[Mapping[str, Any]] = (),
 ) -> ToolDefinition:
     """Checks what the author said and fills in what the function itself tells."""
     if function.__code__.co_flags & 0x220:  # CO_GENERATOR, CO_ASYNC_GENERATOR
@@ -141,6 +144,7 @@ def define(
         },
         non_inferrable=tuple(_texts("non_inferrable", non_inferrable)),
         annotations=dict(annotations or {}),
+        icons=_icons(icons),
     )
 
 
@@ -201,6 +205,15 @@ def _requirements(what: str, values: Iterable[Requirement]) -> list[dict[str, An
         if not isinstance(value.get("id"), str) or not value["id"]:
             raise ToolkitError(f"{what} must name each requirement by its id")
     return found
+
+
+def _icons(values: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    if isinstance(values, str | Mapping):
+        raise ToolkitError(f"icons must be a list, not a single {type(values).__name__}")
+    found = list(values)
+    if not all(isinstance(value, Mapping) and isinstance(value.get("src"), str) for value in found):
+        raise ToolkitError("icons must name the address of each icon as its src")
+    return [dict(value) for value in found]
 
 
 def _retry(said: Mapping[str, Any]) -> dict[str, Any]:

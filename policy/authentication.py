@@ -12,10 +12,11 @@ import jwt
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from policy import agents
+from policy import agents, scopes
 from policy.caller import Caller
 from policy.models import Agent, Credential
 from policy.models.agent import AGENT_NAME
@@ -40,20 +41,38 @@ class NotAuthenticated(Exception):
     """No credential, or one that does not hold; the message says what to send."""
 
 
-def authenticate(headers: Mapping[str, str]) -> Caller:
-    """The caller behind a request's headers; proven credentials are remembered until the revision moves."""
+class MalformedCredential(NotAuthenticated):
+    """What was sent as a credential cannot be one, whoever sends it."""
+
+
+def authenticate(headers: Mapping[str, str], *, resource: str = "") -> Caller:
+    """The caller behind a request's headers; proven credentials are remembered until the revision moves.
+
+    `resource` is the address of the endpoint that is asked, if tokens may be made out to it alone.
+    """
     token = _token(headers)
     if not token:
         return _anonymous()
     if len(token) > MAX_TOKEN:
         raise NotAuthenticated("The credential is too long")
-    digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(f"{resource}\n{token}".encode("utf-8", "surrogatepass")).digest()
     seen = revision.current()
     if (known := _remembered(digest, seen)) is not None:
         return known
-    caller, until = _by_jwt(token) if token.count(".") == 2 else _by_key(token)
+    caller, until = _by_jwt(token, resource) if token.count(".") == 2 else _by_key(token)
     _remember(digest, caller, until, seen)
     return caller
+
+
+def still_holds(caller: Caller) -> bool:
+    """Whether what the caller proved itself with is still good, for those who are answered for a long time."""
+    kind, _, prefix = caller.credential.partition(":")
+    if kind == "key":
+        in_force = Credential.objects.in_force().filter(agent__user__is_active=True, agent_id=caller.agent_id)
+        return in_force.filter(prefix=prefix).exists()
+    if kind == "anonymous" and caller.name != settings.PLACET_ANONYMOUS_AGENT:
+        return False
+    return Agent.objects.filter(pk=caller.agent_id, is_active=True, user__is_active=True).exists()
 
 
 class AgentAuthentication(BaseAuthentication):
@@ -66,6 +85,9 @@ class AgentAuthentication(BaseAuthentication):
             caller = authenticate(request.headers)
         except NotAuthenticated as error:
             raise AuthenticationFailed(str(error)) from error
+        needed = scopes.READ if request.method in SAFE_METHODS else scopes.CALL
+        if not caller.may(needed):
+            raise PermissionDenied(f"The token's scope does not hold {needed}")
         return get_user_model().objects.get(pk=caller.user_id), caller
 
     @staticmethod
@@ -83,7 +105,8 @@ def _token(headers: Mapping[str, str]) -> str:
         scheme, _, token = given.partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return token.strip()
-        raise NotAuthenticated("Send the key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
+        kind = MalformedCredential if scheme.lower() == "bearer" else NotAuthenticated
+        raise kind("Send the key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
     return headers.get("OXP-API-Key", "").strip()
 
 
@@ -111,8 +134,11 @@ def _by_key(key: str) -> tuple[Caller, float]:
     return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential=f"key:{prefix}"), until
 
 
-def _by_jwt(token: str) -> tuple[Caller, float]:
-    """HS256 with the agent's own secret; `exp` at most 15 minutes ahead; `aud`, if present, one of ours."""
+def _by_jwt(token: str, resource: str) -> tuple[Caller, float]:
+    """HS256 with the agent's own secret; `exp` at most 15 minutes ahead; `aud`, if present, one of ours.
+
+    A `scope` limits what the token is good for; without one, the agent's permissions and the rules alone do.
+    """
     try:
         claimed = jwt.decode(token, options={"verify_signature": False}, algorithms=["HS256"])
         agent = _agent_named(claimed.get("sub"))
@@ -136,9 +162,20 @@ def _by_jwt(token: str) -> tuple[Caller, float]:
         raise NotAuthenticated("The token's 'exp' is more than 15 minutes ahead")
     if "aud" in claims:
         audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-        if not any(audience in settings.PLACET_JWT_AUDIENCE for audience in audiences):
+        accepted = [*settings.PLACET_JWT_AUDIENCE, *([resource] if resource else [])]
+        if not any(audience in accepted for audience in audiences):
             raise NotAuthenticated("The token's 'aud' is not this server")
-    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="jwt"), expires
+    granted = _scopes(claims)
+    caller = Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="jwt", scopes=granted)
+    return caller, expires
+
+
+def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
+    if "scope" not in claims:
+        return None
+    if not isinstance(claims["scope"], str):
+        raise NotAuthenticated("The token's 'scope' must be one text, with a space between scopes")
+    return frozenset(claims["scope"].split())
 
 
 def _agent_named(subject: object) -> Agent | None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from policy import scopes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
@@ -11,3 +13,7 @@ class Caller:
     name: str
     user_id: int  # the user that holds the agent's permissions
     credential: str  # how it proved itself: "key:AbC12…", "jwt" or "anonymous"
+    scopes: frozenset[str] | None = None  # what its token is limited to; None: nothing but permissions and rules
+
+    def may(self, scope: str) -> bool:
+        return scopes.holds(self.scopes, scope)

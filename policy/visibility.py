@@ -1,4 +1,4 @@
-"""The toolkits an agent may see and call, and its groups, cached until the registry's revision moves."""
+"""The toolkits an agent may see, call and serve, and its groups, cached until the registry's revision moves."""
 
 from threading import Lock
 
@@ -19,6 +19,11 @@ _lock = Lock()
 
 def callable_toolkits(caller: Caller) -> frozenset[int]:
     return _toolkits(caller.user_id, "call_toolkit")
+
+
+def served_toolkits(caller: Caller) -> frozenset[int]:
+    """Those whose calls the agent may take and answer, as an outside worker."""
+    return _toolkits(caller.user_id, "serve_toolkit")
 
 
 def visible_toolkits(caller: Caller) -> frozenset[int]:

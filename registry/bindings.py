@@ -39,6 +39,8 @@ def runtime(value: Any, path: str, risk: RiskLevel) -> dict[str, Any]:
             raise ManifestError(fields.at("dispatch"), "inline is only for tools of low or medium risk")
         if durations.seconds(timeout) > MAX_INLINE:
             raise ManifestError(fields.at("timeout"), f"an inline tool has at most {MAX_INLINE:g}s")
+        if kind == "session":
+            raise ManifestError(fields.at("dispatch"), "a tool that outside workers pull waits in the queue")
     options = {name: read(fields, name) for name, read in _OPTIONS[kind].items()}
     return {
         "type": kind,
@@ -49,10 +51,12 @@ def runtime(value: Any, path: str, risk: RiskLevel) -> dict[str, Any]:
     }
 
 
-def auth(value: Any, path: str) -> dict[str, Any]:
+def auth(value: Any, path: str, runtime: str = "") -> dict[str, Any]:
     """What Placet brings to the tool; {} if it brings nothing."""
     if value is None or value == {}:
         return {}
+    if runtime == "session":
+        raise ManifestError(path, "has no meaning here: outside workers have credentials of their own")
     fields = Fields(value, path, ("profile", "secretRef", "headerName", "tokenUrl", "scopes"))
     profile = fields.choice("profile", _PROFILES, "bearer")
     found: dict[str, Any] = {

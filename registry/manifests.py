@@ -75,6 +75,7 @@ def manifest_of(version: ToolkitVersion) -> Manifest:
                 requirements=tool.requirements,
                 runtime=tool.runtime,
                 auth=tool.auth,
+                icons=tuple(tool.icons or ()),
             )
             for tool in tools
         ),
@@ -205,6 +206,7 @@ def _replace_tools(version: ToolkitVersion, manifest: Manifest) -> None:
             requirements=tool.requirements,
             runtime=tool.runtime,
             auth=tool.auth,
+            icons=list(tool.icons) or None,
             digest=manifest.tool_digest(tool),
         )
         for position, tool in enumerate(manifest.tools)

@@ -9,6 +9,7 @@ from typing import Any
 from audit.canonical import canonical
 from registry import bindings
 from registry.fields import Fields, ManifestError, text_at
+from registry.icons import icons
 from registry.models.capability import CAPABILITY_PATTERN
 from registry.models.flatname import MAX_FLAT_NAME
 from registry.models.tool import Tool, no_parameters
@@ -37,6 +38,7 @@ _TOOL_FIELDS = (
     "requirements",
     "runtime",
     "auth",
+    "icons",
 )
 
 
@@ -57,6 +59,7 @@ class ToolManifest:
     requirements: dict[str, Any]
     runtime: dict[str, Any]
     auth: dict[str, Any]
+    icons: tuple[dict[str, Any], ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The tool as a manifest writes it; what is empty is left out."""
@@ -66,6 +69,7 @@ class ToolManifest:
             "annotations": self.annotations,
             "requirements": requirements,
             "auth": self.auth,
+            "icons": list(self.icons),
         }
         return {
             "name": self.name,
@@ -185,6 +189,7 @@ def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
     for where, found in (("input", input_problems(takes)), ("output", [] if gives is None else problems(gives))):
         if found:
             raise ManifestError(_below(fields.at(where), found[0].path), found[0].reason)
+    runtime = bindings.runtime(fields.need("runtime"), fields.at("runtime"), risk)
     return ToolManifest(
         name=name,
         title=fields.text("title", ""),
@@ -197,8 +202,9 @@ def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
         non_inferrable=_non_inferrable(fields, takes),
         annotations=_annotations(fields),
         requirements=bindings.requirements(fields.raw("requirements"), fields.at("requirements")),
-        runtime=bindings.runtime(fields.need("runtime"), fields.at("runtime"), risk),
-        auth=bindings.auth(fields.raw("auth"), fields.at("auth")),
+        runtime=runtime,
+        auth=bindings.auth(fields.raw("auth"), fields.at("auth"), runtime["type"]),
+        icons=icons(fields),
     )
 
 

@@ -139,6 +139,7 @@ def _settle_tools(draft: ToolkitVersion, manifest: Manifest) -> None:
             "requirements": tool.requirements,
             "runtime": tool.runtime,
             "auth": tool.auth,
+            "icons": list(tool.icons) or None,
         }
         if any(getattr(row, name) != value for name, value in settled.items()):
             Tool.objects.filter(pk=row.pk).update(**settled)

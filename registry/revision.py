@@ -37,6 +37,11 @@ def pinned() -> Iterator[None]:
         _pin.depth -= 1
 
 
+def renew() -> None:
+    """Within `pinned`: what follows is judged by the state of this moment, for it moved or time has passed."""
+    _pin.number = None
+
+
 def current() -> int:
     """The number of this moment, as this transaction sees it; inside `pinned`, that of its first reading."""
     if getattr(_pin, "depth", 0) == 0:

@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
+from registry.paramheaders import header_problems
 from registry.schemacost import Cost, TooComplex
 from registry.schemaparts import DIALECTS, find, pattern_cost, subschemas, validator
 
@@ -60,7 +61,7 @@ def input_problems(schema: Any) -> list[Problem]:
     """The same for the schema of a tool's input, which is always an object."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return [Problem("/type", 'the input of a tool is an object: say "type: object"')]
-    return problems(schema)
+    return problems(schema) or [Problem(path, reason) for path, reason in header_problems(schema)]
 
 
 def _walk(root: Any) -> Iterator[Problem]:

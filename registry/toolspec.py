@@ -62,6 +62,7 @@ class ToolSpec:
     runtime: RuntimeSpec
     auth: dict[str, Any]
     edited_by_id: int | None
+    icons: tuple[dict[str, Any], ...] = ()
 
     @property
     def is_deprecated(self) -> bool:
@@ -107,6 +108,7 @@ def spec_of(tool: Tool) -> ToolSpec:
         runtime=runtime_of(tool.runtime),
         auth=tool.auth,
         edited_by_id=version.edited_by_id,
+        icons=tuple(tool.icons or ()),
     )
 
 

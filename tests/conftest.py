@@ -129,6 +129,12 @@ def threads_of_our_own(transactional_db: None) -> None:
 
 
 @pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """A database on PostgreSQL goes with its server; to drop it before, every listener would have to be gone."""
+    return _database() == "postgres"
+
+
+@pytest.fixture(scope="session")
 def database_url() -> str:
     """The database server of this run for a test that starts processes of its own; empty means SQLite in its home."""
     return os.environ.get("DATABASE_URL", "")

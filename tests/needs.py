@@ -29,8 +29,20 @@ def _podman() -> str:
     return "" if answer.returncode == 0 else "podman did not answer"
 
 
+def _inspector() -> str:
+    """Installed by `make conformance`, for tests themselves reach no network."""
+    from tests.conformance import tools
+
+    return tools.lack()
+
+
 # Each returns why the thing is missing, or nothing.
-CHECKS: dict[str, Callable[[], str]] = {"chromium": _chromium, "curl": _curl, "podman": _podman}
+CHECKS: dict[str, Callable[[], str]] = {
+    "chromium": _chromium,
+    "curl": _curl,
+    "inspector": _inspector,
+    "podman": _podman,
+}
 
 
 @functools.cache

@@ -219,6 +219,15 @@ CELERY_BEAT_SCHEDULE = {
     "replays": {"task": "policy.sweep_replays", "schedule": 15.0, "options": {"expires": 15.0}},
 }
 PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
+# Outside workers that pull calls: sessions that each caller may have open, and seconds after which a silent one ends.
+PLACET_MAX_SESSIONS = env.whole("PLACET_MAX_SESSIONS", 50, at_least=1)
+PLACET_SESSION_IDLE = env.number("PLACET_SESSION_IDLE", 3600, at_least=1)
+# MCP: seconds after which an unused session ends, and for which a stream of changes is held; web pages that may speak
+# to it beside this machine's and our own; who gives out tokens for it (OAuth 2.1 issuers).
+PLACET_MCP_IDLE = env.number("PLACET_MCP_IDLE", 1800, at_least=1)
+PLACET_STREAM_SECONDS = env.number("PLACET_STREAM_SECONDS", 300, at_least=0.1)
+PLACET_ORIGINS = env.addresses("PLACET_ORIGINS", is_origin=True)
+PLACET_AUTHORIZATION_SERVERS = env.addresses("PLACET_AUTHORIZATION_SERVERS")
 # Ranges that tools may be reached in although they are private. A metadata service has to be named by its own address.
 PLACET_EGRESS_ALLOW = env.networks("PLACET_EGRESS_ALLOW")
 # docker or podman, by name or by path; the first that answers if it is empty.
@@ -240,6 +249,8 @@ PLACET_BREAKER_PAUSE = env.number("PLACET_BREAKER_PAUSE", 30, at_least=1)
 PLACET_TOOL_CONCURRENCY = env.whole("PLACET_TOOL_CONCURRENCY", 16, at_least=1)
 # Lets whoever brings it read /metrics from another machine.
 PLACET_METRICS_TOKEN = env.text("PLACET_METRICS_TOKEN", "")
+# Callables that watch every attempt, by dotted paths: execution.hooks.logging, execution.hooks.metrics, your own.
+PLACET_HOOKS = env.words("PLACET_HOOKS")
 
 # Notices: mail to people, and a signed webhook.
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

@@ -12,6 +12,7 @@ from execution.protocols.dialect import Refusal
 from execution.protocols.tool_contract import translate
 from policy.authentication import authenticate
 from policy.caller import Caller
+from policy.scopes import CALL
 from registry import revision, strictjson
 
 DOOR = "grpc"
@@ -28,6 +29,8 @@ def execute(message: bytes, metadata: Mapping[str, Any], *, left: float | None =
     with revision.pinned():
         caller = authenticate({name: value for name, value in proof.items() if isinstance(value, str)})
         try:
+            if not caller.may(CALL):
+                raise Refusal("insufficient_scope", f"The token's scope lacks {CALL}", status=403)
             answer = _answered(message, caller, MAX_WAIT if left is None else max(0.0, min(MAX_WAIT, left * 0.9)))
         except Refusal as refusal:
             _record(caller, refusal)

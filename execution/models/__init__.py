@@ -4,8 +4,11 @@ from execution.models.budget import RetryBudget
 from execution.models.call import OPEN, Call, State
 from execution.models.callback import Callback
 from execution.models.demotion import Demotion
+from execution.models.elicitation import Elicitation
+from execution.models.mcpsession import McpSession
 from execution.models.pin import Pin
 from execution.models.secret import Secret, SecretUse, SecretVersion
+from execution.models.session import Pull, Session
 
 __all__ = [
     "OPEN",
@@ -14,10 +17,14 @@ __all__ = [
     "Call",
     "Callback",
     "Demotion",
+    "Elicitation",
+    "McpSession",
     "Pin",
+    "Pull",
     "RetryBudget",
     "Secret",
     "SecretUse",
     "SecretVersion",
+    "Session",
     "State",
 ]

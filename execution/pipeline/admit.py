@@ -12,7 +12,8 @@ from execution.messages import CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import attempt
-from execution.pipeline.steps import check_belief, check_input, check_requirements, find_tool
+from execution.pipeline.steps import check_authorship, check_belief, check_input, check_requirements, find_tool
+from execution.sessions import offers
 from policy import engine, shadowing
 from policy.decision import Decision, Effect
 from policy.question import Question
@@ -28,6 +29,7 @@ def admit(request: CallRequest) -> CallOutcome:
         try:
             tool = find_tool(request)
             check_belief(tool, request.belief)
+            check_authorship(tool, request.authorship)
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
         except CallError as error:
@@ -104,7 +106,8 @@ def _queued(request: CallRequest, question: Question, decision: Decision, call: 
     if call is None:
         return _again(request)
     shadowing.compare(question, decision, call)
-    return dispatch.send_and_follow(call, wait=request.wait)
+    toolkit = question.tool.toolkit_id if offers.is_pulled(question.tool) else None
+    return dispatch.send_and_follow(call, wait=request.wait, toolkit=toolkit)
 
 
 def _refuse(request: CallRequest, tool: ToolSpec | None, decision: Decision | None, failure: Failure) -> CallOutcome:

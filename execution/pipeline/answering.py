@@ -13,7 +13,7 @@ from django.db import transaction
 
 from audit import trail
 from audit.trail import Entry
-from execution import callbacks, calls, dispatch, envelope
+from execution import callbacks, dispatch, envelope
 from execution.claim import Claim, unseal_what_runs
 from execution.credentials import Credentials, Unseen
 from execution.errors import CallError, ErrorCode
@@ -21,6 +21,7 @@ from execution.messages import CallContext
 from execution.models import Call, Callback, State
 from execution.opening import HOST
 from execution.pipeline import perform
+from execution.pipeline.perform import Ending
 from execution.pipeline.steps import check_output
 from execution.returnaddress import return_address
 from execution.runtimes import WEBHOOK
@@ -30,6 +31,8 @@ from execution.traffic import Traffic
 from policy import acting
 from policy.sealedbox import Unsealable
 from registry.models import Tool
+from registry.resolution import resolve
+from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec, spec_of
 
 logger = logging.getLogger(__name__)
@@ -37,7 +40,6 @@ logger = logging.getLogger(__name__)
 HELD = (State.RUNNING, State.WAITING_CALLBACK)
 LOOK_AT_MOST_EVERY = 60.0  # seconds, whatever a tool asks for
 AFTER = 0.1  # seconds after a deadline, so that the database's clock has passed it too
-Ending = RunResult | CallError
 
 
 class Reception(Enum):
@@ -141,13 +143,10 @@ def _finish(
             trail.append(chain, Entry(event="call.answered", actor="system", detail=detail), trace_id=claim.trace_id)
         spent = Traffic(current.sent, current.received, current.upstream_status) + ending.traffic
         if isinstance(ending, RunResult):
-            calls.succeed(claim, replace(ending, traffic=spent))
+            ending = replace(ending, traffic=spent)
         else:
-            delay = None if call.cancel_requested else perform.retry_delay(claim, ending.failure, is_sent=True)
-            if delay is None:
-                calls.fail(claim, ending.failure, spent)
-            else:
-                calls.retry(claim, ending.failure, delay, spent)
+            ending.is_sent, ending.traffic = True, spent
+        delay = perform.conclude(claim, ending, may_retry=not call.cancel_requested)
     if delay is not None:
         dispatch.send(claim.id, delay=delay)
     return Reception.DELIVERED if state is Callback.State.ANSWERED else Reception.EXPIRED
@@ -200,12 +199,13 @@ def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]
         call_id=call.call_id,
         fence=row.fence,
         agent=acting.agent(call.agent_id).name,
-        tool=_tool(call),
+        tool=tool_as_called(call),
         arguments=arguments,
         context=context,
         trace_id=call.trace_id,
         where=f"{by}@{HOST}:{os.getpid()}",
         chain=trail.new_chain("call", str(call.pk)),
+        door=call.door,
         needles=Unseen(needles),
         started_at=row.asked_at,
         started=time.perf_counter() - waited,
@@ -213,8 +213,12 @@ def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]
     return claim, unreadable
 
 
-def _tool(call: Call) -> ToolSpec:
-    """The tool as it was called, even if it was withdrawn while it worked."""
+def tool_as_called(call: Call) -> ToolSpec:
+    """The tool of a call that began, even if it was withdrawn while it worked."""
+    ref = ToolRef.parse(call.tool_ref)
+    tool = resolve(ref) if ref is not None else None
+    if tool is not None and tool.id == call.tool_id:
+        return tool
     tools = Tool.objects.select_related("version__toolkit").prefetch_related("capabilities")
     assert call.tool_id is not None  # it was asked
     return spec_of(tools.get(pk=call.tool_id))

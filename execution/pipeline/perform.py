@@ -4,7 +4,7 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -17,11 +17,13 @@ from execution import (
     calls,
     crowding,
     dispatch,
+    hooks,
     inline,
     pins,
     pulse,
     retries,
     secrets,
+    sessions,
     waiting,
 )
 from execution.asking import bound
@@ -30,10 +32,12 @@ from execution.credentials import Credentials
 from execution.errors import CallError, ErrorCode, Failure
 from execution.messages import CallContext, CallOutcome
 from execution.models import Call, State
+from execution.news import Speaker
 from execution.pipeline.steps import check_output
 from execution.returnaddress import ReturnAddress
 from execution.runtimes import runtime_for
 from execution.runtimes.base import AnswersLater, Invocation, RunResult
+from execution.sessions import offers
 from execution.traceparent import traceparent
 from execution.traffic import Traffic
 from policy import acting, breakglass, engine, grants
@@ -52,6 +56,15 @@ logger = logging.getLogger(__name__)
 MAX_LINE = 1_000
 _NOT_LET_IN = {ErrorCode.AUTH_INVALID, ErrorCode.AUTH_EXPIRED}
 LOOKS = 3  # at a call that moves while we look at it; after that the sweeper sends it once more
+Ending = RunResult | CallError
+
+
+class Cleared(NamedTuple):
+    """A call that was judged again and may run: its tool, whose call it is, and what an approval must be bound to."""
+
+    tool: ToolSpec
+    agent: str
+    digest: str
 
 
 def perform(id: UUID) -> None:
@@ -61,6 +74,9 @@ def perform(id: UUID) -> None:
             revision.current()  # first of all: it finds out whether the connection still stands
             call = calls.read(id)
             if call is None or call.state != State.QUEUED:
+                return
+            if call.dispatch == sessions.KIND:  # not ours to run: who serves its toolkit hears of it
+                offers.announce_call(call)
                 return
             if crowding.is_full(call):  # it comes again by itself, and this worker is free for other tools
                 crowding.defer(call)
@@ -73,6 +89,12 @@ def perform(id: UUID) -> None:
 
 def _claimed(call: Call) -> Claim | None:
     """The call in our hands; None if it ended instead, or something moved between our look and our grip."""
+    cleared = clear(call)
+    return calls.claim(call, cleared.tool, cleared.agent, bound=cleared.digest) if cleared else None
+
+
+def clear(call: Call) -> Cleared | None:
+    """What whoever takes the queued call runs; None if it ended instead."""
     if call.cancel_requested:  # while it ran the time before
         calls.cancel(call, actor="worker")
         return None
@@ -82,7 +104,7 @@ def _claimed(call: Call) -> Claim | None:
     except CallError as error:
         _deny(call, error.failure)
         return None
-    return calls.claim(call, tool, agent.name, bound=digest)
+    return Cleared(tool, agent.name, digest)
 
 
 def attempt(claim: Claim) -> CallOutcome | None:
@@ -106,17 +128,24 @@ def attempt(claim: Claim) -> CallOutcome | None:
         raise
 
 
-def _run(claim: Claim) -> RunResult:
+def enter(claim: Claim) -> None:
+    """Before the tool is asked: CallError if it is left alone for a while."""
+    hooks.invoking(claim)
     breakers.enter(claim.tool)
     if claim.fence == 1:
         budgets.count(claim.tool)
+
+
+def _run(claim: Claim) -> RunResult:
+    enter(claim)
     runtime = runtime_for(claim.tool)
 
     def act(credentials: Credentials) -> RunResult:
         address = callbacks.expect(claim) if claim.tool.runtime.type == callbacks.KIND else None
-        return runtime.run(invocation(claim, credentials, address))
+        return runtime.run(invocation(claim, credentials, address, speaker))
 
-    return with_credentials(claim, act)
+    with Speaker(claim.id, is_local=claim.where.startswith("inline")) as speaker:
+        return with_credentials(claim, act)
 
 
 def with_credentials(claim: Claim, act: Callable[[Credentials], RunResult]) -> RunResult:
@@ -201,7 +230,9 @@ def _withdrawn(call: Call) -> CallError:
     )
 
 
-def invocation(claim: Claim, credentials: Credentials, address: ReturnAddress | None = None) -> Invocation:
+def invocation(
+    claim: Claim, credentials: Credentials, address: ReturnAddress | None = None, speaker: Speaker | None = None
+) -> Invocation:
     """All that a runtime needs for an attempt in our hands."""
     return Invocation(
         tool=claim.tool,
@@ -217,18 +248,21 @@ def invocation(claim: Claim, credentials: Credentials, address: ReturnAddress | 
         credentials=credentials,
         timeout=claim.tool.runtime.timeout,
         cancel=claim.cancel,
-        on_news=lambda news: _tell(claim, news),
+        on_news=lambda said: _tell(claim, said, speaker),
         return_address=address,
         pinned=lambda digest: pins.pinned(claim.tool, digest),
     )
 
 
-def _tell(claim: Claim, news: Mapping[str, Any]) -> None:
-    """A tool's log lines and progress, as one line of ours."""
-    said = news.get("message") or ""
-    if news["kind"] == "progress":
-        said = f"{news.get('done')} of {news.get('total')} {said}"
-    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, clip(claim.redactor.text(str(said)), MAX_LINE))
+def _tell(claim: Claim, said: Mapping[str, Any], speaker: Speaker | None) -> None:
+    """A tool's log lines and progress, as one line of ours, and to whoever holds the line for it."""
+    redactor = claim.redactor
+    words = redactor.text(str(said.get("message") or ""))
+    if speaker is not None:
+        speaker.tell(said, clip(words, MAX_LINE))
+    if said["kind"] == "progress":
+        words = redactor.text(f"{said.get('done')} of {said.get('total')} ") + words
+    logger.info("%s %s: %s", claim.tool.tool_id, claim.id, clip(words, MAX_LINE))
 
 
 def _wait(claim: Claim, traffic: Traffic) -> None:
@@ -249,6 +283,19 @@ def retry_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | Non
     """Seconds until another attempt, which is paid for; None if there must not be one, or it cannot be afforded."""
     delay = retries.next_delay(claim, failure, is_sent=is_sent)
     return delay if delay is not None and budgets.spend(claim.tool) else None
+
+
+def conclude(claim: Claim, ending: Ending, *, may_retry: bool = True) -> float | None:
+    """Record an attempt that a tool elsewhere made; the seconds until another one, which the caller sends."""
+    if isinstance(ending, RunResult):
+        calls.succeed(claim, ending)
+        return None
+    delay = retry_delay(claim, ending.failure, is_sent=ending.is_sent) if may_retry else None
+    if delay is None:
+        calls.fail(claim, ending.failure, ending.traffic)
+    else:
+        calls.retry(claim, ending.failure, delay, ending.traffic)
+    return delay
 
 
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:

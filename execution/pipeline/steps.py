@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from execution.errors import CallError, ErrorCode
-from execution.messages import Belief, CallContext, CallRequest
+from execution.messages import Authorship, Belief, CallContext, CallRequest
 from execution.runtimes.base import RunResult
 from policy.visibility import visible_toolkits
 from registry.resolution import resolve
@@ -55,6 +55,17 @@ def _mistaken(field: str, message: str, **more: Any) -> CallError:
     return CallError(
         ErrorCode.INVALID_INPUT, message, parameter_errors={field: message}, details={"field": field, **more}
     )
+
+
+def check_authorship(tool: ToolSpec, authorship: Authorship | None) -> None:
+    """What a model must not infer comes from the program around it, and no argument from both."""
+    if authorship is None:
+        return
+    errors = dict.fromkeys(sorted(authorship.model & authorship.program), "Was given twice, by model and by program")
+    for name in sorted(authorship.model.intersection(tool.non_inferrable) - authorship.program):
+        errors[name] = "Is not for a model to fill in; the program that calls must bring it"
+    if errors:
+        raise CallError(ErrorCode.INVALID_INPUT, "Some input parameters are invalid", parameter_errors=errors)
 
 
 def check_input(tool: ToolSpec, arguments: Mapping[str, Any]) -> None:

@@ -8,19 +8,21 @@ from typing import Any, NoReturn, cast
 import orjson
 from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.http.request import UnreadablePostError
 from django.views import View
 
 from audit import trail
 from execution.pipeline.admit import admit
-from execution.protocols.dialect import Answer, Dialect, Refusal, seconds
+from execution.protocols.dialect import Answer, Dialect, Manner, Refusal, seconds
 from policy.authentication import CHALLENGE, NotAuthenticated, authenticate
 from policy.caller import Caller
+from policy.scopes import CALL
 from registry import revision, strictjson
 
 MAX_BODY = 1_000_000
 JSON = "application/json"
+EVENTS = "text/event-stream"
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 RETRY_UNAVAILABLE = 2_000  # milliseconds
 
@@ -31,7 +33,7 @@ Handler = Callable[..., Answer]
 class DoorView(View):
     """Answers in the door's own JSON whatever happens."""
 
-    dialect: Dialect
+    dialect: Manner
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
@@ -39,7 +41,7 @@ class DoorView(View):
         view.csrf_exempt = True  # type: ignore[attr-defined]  # a caller proves itself in a header, never by cookie
         return view
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """One request, judged by one state of the registry, and always answered."""
         try:
             with revision.pinned():
@@ -61,17 +63,39 @@ class DoorView(View):
 class AgentView(DoorView):
     """Knows the caller and reads strictly; a refusal of a known caller leaves one event and nothing else."""
 
+    scope = CALL  # what a token that is limited to scopes must hold
+
     def _handler(self, request: HttpRequest) -> Handler:
         handler = super()._handler(request)
+        proof = _credentials(request)
         try:
-            caller = authenticate(_credentials(request))
+            caller = authenticate(proof, resource=self.resource())
         except NotAuthenticated as error:
-            challenge = {"WWW-Authenticate": CHALLENGE}
-            raise Refusal("unauthenticated", str(error), status=401, headers=challenge) from error
+            raise self.unproven(error, "invalid_token" if any(proof.values()) else "") from error
         return partial(self._recorded, handler, caller)
+
+    def unproven(self, error: NotAuthenticated, word: str) -> Refusal:
+        """What is said to those who did not prove who they are."""
+        challenge = {"WWW-Authenticate": self.challenge(word)}
+        return Refusal("unauthenticated", str(error), status=401, headers=challenge)
+
+    def resource(self) -> str:
+        """The address that tokens for this door alone are made out to, if it has one."""
+        return ""
+
+    def challenge(self, error: str) -> str:
+        """WWW-Authenticate; `error` is one of RFC 6750's words."""
+        return CHALLENGE
+
+    def check_scope(self, caller: Caller, scope: str) -> None:
+        if not caller.may(scope):
+            challenge = {"WWW-Authenticate": self.challenge("insufficient_scope")}
+            raise Refusal("insufficient_scope", f"The token's scope lacks {scope}", status=403, headers=challenge)
 
     def _recorded(self, handler: Handler, caller: Caller, request: HttpRequest, **kwargs: Any) -> Answer:
         try:
+            if self.scope:
+                self.check_scope(caller, self.scope)
             return handler(request, caller, **kwargs)
         except Refusal as refusal:
             trail.record(
@@ -100,6 +124,8 @@ class AgentView(DoorView):
 class CallView(AgentView):
     """One call: translate, admit, translate back."""
 
+    dialect: Dialect
+
     def post(self, request: HttpRequest, caller: Caller) -> Answer:
         body = self.read_json(request)
         self.dialect = dialect = self.spoken(body)
@@ -110,7 +136,9 @@ class CallView(AgentView):
         return self.dialect
 
 
-def _sent(answer: Answer) -> HttpResponse:
+def _sent(answer: Answer) -> HttpResponseBase:
+    if answer.events is not None:
+        return StreamingHttpResponse(answer.events, content_type=EVENTS, headers=answer.headers)
     body = answer.body if type(answer.body) is bytes else orjson.dumps(answer.body, default=_plain)
     response = HttpResponse(body, status=answer.status, content_type=JSON, headers={"Content-Length": str(len(body))})
     for name, value in answer.headers.items():

@@ -1,6 +1,6 @@
 """Dialect: how one door speaks. Two translations for calls and one for refusals; none of them knows Django."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,12 @@ from policy.caller import Caller
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a door sends back: a JSON value, or one that is encoded already."""
+    """What a door sends back: a JSON value, one that is encoded already, or the pieces of a stream of events."""
 
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    events: Iterator[bytes] | None = None  # instead of a body
 
 
 class Refusal(Exception):
@@ -39,13 +40,19 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """One specification's way to ask and to answer."""
+class Manner:
+    """A door's name, and how it says no."""
 
     name: str  # the door, as records name it
+    from_refusal: Callable[[Refusal], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect(Manner):
+    """One specification's way to ask and to answer."""
+
     to_request: Callable[[Any, Caller], CallRequest]  # raises Refusal
     from_outcome: Callable[[CallOutcome], Answer]
-    from_refusal: Callable[[Refusal], Answer]
 
 
 def seconds(milliseconds: int) -> str:

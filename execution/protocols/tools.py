@@ -10,6 +10,7 @@ from execution.protocols.dialect import Answer
 from execution.protocols.listing import Listings
 from execution.protocols.shape import invalid, mapping
 from policy.caller import Caller
+from policy.scopes import READ
 
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Authorization, OXP-API-Key, Accept-Profile"}
 PROFILES = ("", "oxp", "otc")
@@ -19,6 +20,7 @@ View = Callable[..., HttpResponseBase]
 class ToolsView(AgentView):
     """One door's list; a reader who has it already is told so."""
 
+    scope = READ
     listings: Listings
     check_version: Callable[[dict[str, Any]], None]
 

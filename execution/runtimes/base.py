@@ -44,6 +44,7 @@ class RunResult:
     value: Any = None
     content: tuple[Mapping[str, Any], ...] = ()
     traffic: Traffic = NO_TRAFFIC
+    keeps_order: bool = False  # the caller gets the keys of objects in the tool's order
 
 
 class AnswersLater(Exception):

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from audit.access import sees_everything
+from execution.hooks import metrics as watching
 from execution.telemetry import metrics
 from execution.telemetry.state import State
 
@@ -27,6 +28,8 @@ def exposition(request: HttpRequest) -> HttpResponse:
 
     everything = metrics.collected()
     everything.register(State())
+    if watching.is_wanted():
+        everything.register(watching.Worked())
     return HttpResponse(generate_latest(everything), content_type=CONTENT_TYPE_LATEST)
 
 

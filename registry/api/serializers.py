@@ -125,6 +125,7 @@ class ToolSerializer(serializers.ModelSerializer[Tool]):
     output_schema = serializers.DictField(read_only=True, allow_null=True)
     non_inferrable = serializers.ListField(child=serializers.CharField(), read_only=True)
     annotations = serializers.DictField(read_only=True)
+    icons = serializers.SerializerMethodField()
     requirements = serializers.DictField(read_only=True)
     runtime = serializers.SerializerMethodField()
 
@@ -146,6 +147,7 @@ class ToolSerializer(serializers.ModelSerializer[Tool]):
             "output_schema",
             "non_inferrable",
             "annotations",
+            "icons",
             "requirements",
             "runtime",
             "digest",
@@ -154,6 +156,9 @@ class ToolSerializer(serializers.ModelSerializer[Tool]):
 
     def get_capabilities(self, tool: Tool) -> list[str]:
         return sorted(capability.name for capability in tool.capabilities.all())
+
+    def get_icons(self, tool: Tool) -> list[dict[str, Any]]:
+        return list(tool.icons or ())
 
     @extend_schema_field(RuntimeSummary)
     def get_runtime(self, tool: Tool) -> dict[str, str]:

@@ -83,7 +83,7 @@ class ToolViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewS
     }
     ordering = ["version__toolkit__name", "name", "-version__major", "-version__minor", "-version__patch"]
     lookup_field = "id"
-    lookup_value_regex = "[^/]+"
+    lookup_value_converter = "str"
 
     def get_queryset(self) -> QuerySet[Tool]:
         tools = access.visible_tools(self.request.user)

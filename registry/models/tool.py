@@ -53,6 +53,7 @@ class Tool(models.Model):
     requirements = ExactJSONField(blank=True, default=dict)
     runtime = ExactJSONField(default=dict)
     auth = ExactJSONField(blank=True, default=dict)
+    icons = ExactJSONField(null=True, blank=True)  # None: none
     capabilities = models.ManyToManyField(Capability, blank=True, related_name="tools")
     digest = models.CharField(max_length=71, blank=True, default="")
 

@@ -42,9 +42,9 @@ def heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]
             (bell._listen_postgresql if connection.vendor == "postgresql" else bell._listen_local)(is_ready)
 
     def hear(topic: str) -> None:
-        if topic == "enough":
-            raise Enough
         if threading.current_thread() is listener:
+            if topic == "enough":
+                raise Enough
             topics.append(topic)
         is_heard(topic)
 
@@ -88,6 +88,30 @@ def test_a_ring_from_another_process_is_heard(heard: list[str]) -> None:
         assert rung.wait(SOON)
     assert heard == ["call-2", "call-1"]
     assert bell._ears == {}
+
+
+def test_words_from_another_process_reach_those_who_want_them_and_wake_the_others(heard: list[str]) -> None:
+    words: list[str] = []
+    rung = threading.Event()
+    longest = "é" * (bell.MAX_WORDS // 2)
+    with bell.hearing("call-1", words.append), bell.listening("call-1", rung.set):
+        ring_from_outside("call-1")
+        ring_from_outside('call-1\n{"a": "\\n"}')
+        ring_from_outside(f"call-1\n{longest}")
+        assert soon(lambda: len(words) == 3)
+        assert rung.is_set()
+    assert words == ["", '{"a": "\\n"}', longest]
+
+
+def test_what_is_said_reaches_this_process_and_the_others_and_has_a_bounded_length(heard: list[str]) -> None:
+    words: list[str] = []
+    with bell.hearing("call-1", words.append):
+        bell.say("call-1", "here", is_local=True)
+        assert words == ["here"]
+        bell.say("call-1", "everywhere")
+        assert soon(lambda: "everywhere" in words)
+    with pytest.raises(AssertionError):
+        bell.say("call-1", "x" * (bell.MAX_WORDS + 1))
 
 
 def test_nobody_hears_of_what_was_not_committed(heard: list[str]) -> None:

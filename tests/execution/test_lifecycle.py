@@ -27,8 +27,9 @@ from execution.errors import ErrorCode, Failure
 from execution.models import Attempt, Call, State
 from execution.outcomes import outcome_of
 from execution.pipeline.perform import perform
+from execution.recovery import MAX_LOST
 from execution.runtimes.base import RunResult
-from execution.sweeping import MAX_LOST, sweep
+from execution.sweeping import sweep
 from registry.clock import Later
 from registry.resolution import resolve
 from registry.toolref import ToolRef

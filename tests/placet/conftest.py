@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from placet import child, frames
+from tests.placet.stub import KEY, Answers, Desk, Open, Stub
 
 
 class SpokenHost:
@@ -73,3 +74,29 @@ def start_host(tmp_path: Path) -> Iterator[Any]:
     yield start
     for host in started:
         host.close()
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "key"
+    path.write_text(f"{KEY}\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def opened(key_file: Path) -> Iterator[Open]:
+    """A bridge and the server behind it."""
+    desks: list[Desk] = []
+    stubs: list[Stub] = []
+
+    def make(answers: Answers, port: int = 0) -> tuple[Desk, Stub]:
+        stubs.append(Stub(answers, port))
+        desks.append(Desk(stubs[-1].port, "--key-file", str(key_file)))
+        return desks[-1], stubs[-1]
+
+    yield make
+    for desk in desks:
+        desk.end()
+    for stub in stubs:
+        stub.close()

@@ -106,6 +106,11 @@ def send_mail(to: str, context: ToolContext) -> None: ...
     }
 
 
+def test_icons_are_in_the_manifest_where_there_are_any(tmp_path: Path) -> None:
+    write(tmp_path, demo=HEAD + "@tool(icons=[{'src': 'https://a.example/i.png'}])\ndef go() -> None:\n    'Goes.'\n")
+    assert only_tool(tmp_path)["icons"] == [{"src": "https://a.example/i.png"}]
+
+
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     tools = "".join(f"@tool(capabilities={{'a', 'b', 'c'}})\ndef t{n}() -> None:\n    'T.'\n" for n in (3, 1, 2))
     write(tmp_path, demo=HEAD + tools)
@@ -187,6 +192,8 @@ GO = "@tool\ndef go() -> None:\n    'Goes.'\n"
         ),
         (HEAD + "import functools\n@functools.cache\n" + GO, "demo.py:4: go: @tool must be the outermost mark"),
         (HEAD.replace("1.0.0", "1.0") + GO, "demo.py:2: the version '1.0' of Demo must be three whole numbers"),
+        (HEAD + "@tool(icons={'src': 'x'})\ndef go() -> None:\n    'Goes.'\n", "icons must be a list"),
+        (HEAD + "@tool(icons=['x'])\ndef go() -> None:\n    'Goes.'\n", "icons must name the address"),
         (HEAD + "@tool(annotations={'x': float('nan')})\ndef go() -> None:\n    'Goes.'\n", "is not a finite number"),
         (HEAD + "import os\nos._exit(7)\n", "failed with code 7"),
     ],

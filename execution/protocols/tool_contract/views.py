@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -32,7 +32,7 @@ class ExecuteView(base.CallView):
 
     dialect = Dialect(name=translate.DOOR, to_request=translate.to_request, from_outcome=answered, from_refusal=refused)
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().dispatch(request, *args, **kwargs)
         response[HEADER] = VERSION
         if _prefers_envelope(request):

@@ -1,0 +1,48 @@
+"""A dotted path to the hook it names: a callable, or a module with one called `observe`."""
+
+import importlib
+import importlib.util
+import time
+from collections.abc import Callable
+from logging import getLogger
+from types import ModuleType
+from typing import Any, cast
+
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from execution.hooks.events import Event
+
+logger = getLogger(__name__)
+
+SLOW_IMPORT = 1.0  # seconds, of which every process of ours pays each
+Hook = Callable[[Event], object]
+
+
+def find(path: str) -> Hook:
+    """The hook, or ImproperlyConfigured with what is wrong with the path."""
+    began = time.perf_counter()
+    named = _named(path)
+    hook: Any = getattr(named, "observe", None) if isinstance(named, ModuleType) else named
+    if not callable(hook):
+        raise ImproperlyConfigured(f"PLACET_HOOKS names {path}, which is neither callable nor a module with `observe`")
+    took = time.perf_counter() - began
+    if took > SLOW_IMPORT:
+        logger.warning("the hook %s took %.1f s to import, in every process of Placet", path, took)
+    return cast(Hook, hook)
+
+
+def _named(path: str) -> object:
+    try:
+        if _is_module(path):
+            return importlib.import_module(path)
+        return import_string(path)
+    except Exception as error:  # whatever the operator's own code does when it is imported
+        raise ImproperlyConfigured(f"PLACET_HOOKS names {path}, which cannot be imported: {error}") from error
+
+
+def _is_module(path: str) -> bool:
+    try:
+        return importlib.util.find_spec(path) is not None
+    except ModuleNotFoundError:  # what stands before the last dot is no package
+        return False
