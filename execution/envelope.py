@@ -147,6 +147,7 @@ def _failure(status: str, error: Any, traffic: Traffic) -> CallError:
         code,
         _text(error, "message", MAX_MESSAGE) or "The tool failed without saying why",
         can_retry=error.get("retryable") is True,
+        is_final=code.value.retryable and error.get("retryable") is not True,
         retry_after_ms=_milliseconds(asked),
         details=details,
         traffic=traffic,

@@ -16,7 +16,6 @@ from registry.toolref import ToolRef
 
 DOOR = "contract"
 MAX_CAPABILITIES = 100
-DENIED = frozenset({ErrorCode.PERMISSION_DENIED, ErrorCode.APPROVAL_DENIED})
 # Of these the contract has only one word: what was asked is not right.
 INVALID = frozenset(
     {
@@ -76,7 +75,7 @@ def from_outcome(outcome: CallOutcome) -> dict[str, Any]:
         told = _envelope("ok", outcome.call_id, trace, duration, outcome.attempt)
         told["output"] = _output(outcome)
     else:
-        told = _envelope(_status(failure), outcome.call_id, trace, duration, outcome.attempt)
+        told = _envelope("denied" if failure.is_denial else "error", outcome.call_id, trace, duration, outcome.attempt)
         told["error"] = _error(word(failure.code), failure, {"tool": outcome.tool_id})
     if outcome.warnings:
         told["warnings"] = list(outcome.warnings)
@@ -98,10 +97,6 @@ def from_refusal(refusal: Refusal) -> dict[str, Any]:
 def word(code: ErrorCode) -> ErrorCode:
     """The row of the table whose word the contract has for it."""
     return ErrorCode.INVALID_INPUT if code in INVALID else code
-
-
-def _status(failure: Failure) -> str:
-    return "denied" if failure.code in DENIED or failure.details.get("status") == "denied" else "error"
 
 
 def _envelope(
