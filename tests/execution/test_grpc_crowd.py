@@ -1,4 +1,4 @@
-"""More connections to the gRPC door than it has room for: who asks something gets in, who only sits there makes room."""
+"""More connections to the gRPC door than it has room for: who asks gets in, who only sits there makes room."""
 
 from __future__ import annotations
 
