@@ -270,7 +270,7 @@ def _finish(
 
     is_written = insist(claim, write)
     telemetry.attempted(claim, failure)
-    breakers.learn(claim.tool, failure)
+    breakers.learn(claim.tool, failure, is_hurried=claim.is_hurried)
     if not is_written:
         return False
     with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon

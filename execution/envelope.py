@@ -42,7 +42,7 @@ def request_envelope(invocation: Invocation) -> dict[str, Any]:
     envelope: dict[str, Any] = {
         "tool_contract_version": VERSION,
         "request_id": invocation.call_id,
-        "namespace": "default",
+        "namespace": invocation.namespace,
         "agent": invocation.agent,
         "attempt": invocation.attempt,
         "tool": {
@@ -63,6 +63,8 @@ def request_envelope(invocation: Invocation) -> dict[str, Any]:
         },
         "trace": trace_of(invocation),
     }
+    if invocation.task_id:
+        envelope["task_id"] = invocation.task_id
     if credentials.profile:
         named = {"profile": credentials.profile, "secret_ref": credentials.secret_ref}
         envelope["auth"] = {**named, "scopes": list(credentials.scopes)}

@@ -33,7 +33,7 @@ from execution.models import Call, State
 from execution.pipeline.steps import check_output
 from execution.returnaddress import ReturnAddress
 from execution.runtimes import runtime_for
-from execution.runtimes.base import AnswersLater, Invocation, RunResult
+from execution.runtimes.base import DEFAULT_NAMESPACE, AnswersLater, Invocation, RunResult
 from execution.traceparent import traceparent
 from execution.traffic import Traffic
 from policy import acting, breakglass, engine, grants
@@ -210,6 +210,8 @@ def invocation(claim: Claim, credentials: Credentials, address: ReturnAddress | 
         attempt=claim.fence,
         agent=claim.agent,
         user_id=claim.context.user_id,
+        task_id=claim.context.terms.task_id,
+        namespace=claim.context.terms.namespace or DEFAULT_NAMESPACE,
         trace_id=claim.trace_id,
         traceparent=traceparent(claim.id, claim.fence, claim.trace_id),
         secrets=claim.context.secrets,
@@ -253,7 +255,7 @@ def retry_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | Non
 
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
     failure = error.failure
-    if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline"):
+    if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline") and not claim.is_hurried:
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
     delay = None if claim.cancel.is_set() else retry_delay(claim, failure, is_sent=error.is_sent)
     if delay is None:
