@@ -12,7 +12,7 @@ class Pin(models.Model):
     pinned_at = models.DateTimeField(db_default=Now())
     other_digest = models.CharField(
         max_length=64, default="", blank=True
-    )  # what is seen instead at present, and told of
+    )  # what is seen instead now, and told of
 
     def __str__(self) -> str:
         return f"pin of tool {self.tool_id}"
