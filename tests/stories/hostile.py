@@ -72,9 +72,8 @@ def contract(session: Session) -> None:
 
 def upstream(server: FakeMcp, session: Session, asked: Any) -> None:
     def told(text: str) -> str:
-        return (
-            f'{{"jsonrpc":"2.0","id":{json.dumps(asked["id"])},"result":{{"structuredContent":{{"result":{text}}}}}}}'
-        )
+        id = json.dumps(asked["id"])
+        return f'{{"jsonrpc":"2.0","id":{id},"result":{{"structuredContent":{{"result":{text}}}}}}}'
 
     says(session, asked["params"]["arguments"]["kind"], told)
 
