@@ -239,3 +239,23 @@ def test_13_a_tools_own_denial_is_told_as_one_at_the_door_and_to_operators(
         logger.removeHandler(keep)
     assert reply.json()["status"] == "denied"
     assert [line["tool_status"] for line in told] == ["denied"]
+
+
+def test_an_attempt_shows_its_begin_its_end_its_code_its_traffic_and_the_pause_after_it(
+    client: Client, publish: Publish, server: ToolServer
+) -> None:
+    from django.contrib.auth.models import User
+
+    from execution.models import Attempt
+
+    server.answers["/"] = in_turn(answer("later", 429, Retry_After="3600"), answer("now"))
+    call(client, publish(f"{server.url}/"), "Web.Thing", {})
+    first = Attempt.objects.order_by("number")[0]
+    assert first.started_at is not None
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("root"))
+    page = browser.get(f"/calls/{first.call_id}/").content.decode()
+    for moment in (first.started_at, first.finished_at):
+        assert f"<td>{moment:%H:%M:%S}.{moment.microsecond:06d}</td>" in page
+    for text in ("execution_failed", "429", "sent", "was to follow after 1 s"):
+        assert text in page
