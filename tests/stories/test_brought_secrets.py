@@ -29,14 +29,12 @@ def places(laboratory: Laboratory) -> Iterator[tuple[str, bytes]]:
                 yield f"process {pid} {name}", Path(f"/proc/{pid}/{name}").read_bytes()
     yield "what it printed", laboratory.product.output.encode()
     if laboratory.database_url:
-        for (table,) in laboratory.query(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema='public'"
-        ):
+        for (table,) in laboratory.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
             for row in laboratory.query(f'SELECT * FROM "{table}"'):
                 yield f"table {table}", b"\n".join(cell if type(cell) is bytes else str(cell).encode() for cell in row)
     if broker := laboratory.environment.get("CELERY_BROKER_URL"):
         with Redis.from_url(broker) as redis:
-            for key in redis.keys():
+            for key in redis.scan_iter():
                 yield f"redis {key!r}", redis.dump(key) or b""
 
 
