@@ -93,6 +93,8 @@ def unseal_what_runs(call: UUID, sealed: bytes | memoryview) -> tuple[Mapping[st
 
 def on_terms(tool: ToolSpec, terms: Terms) -> ToolSpec:
     """The tool with no more time and attempts than its caller wants it to have; never with more than it declares."""
+    if terms is NO_TERMS:
+        return tool
     runtime = tool.runtime
     timeout = runtime.timeout if terms.timeout is None else min(runtime.timeout, terms.timeout)
     most = runtime.retry.max_attempts
