@@ -39,9 +39,11 @@ _GROUPS = (
         (
             ("Calls", "call_made", "admin:execution_call_changelist", ""),
             ("Attempts", "replay", "admin:execution_attempt_changelist", ""),
+            ("Callbacks", "phone_callback", "admin:execution_callback_changelist", ""),
             ("Breakers", "power_off", "admin:execution_breaker_changelist", ""),
             ("Outside workers", "engineering", "admin:execution_session_changelist", ""),
             ("Demotions", "trending_down", "admin:execution_demotion_changelist", ""),
+            ("Upstream pins", "push_pin", "admin:execution_pin_changelist", ""),
             ("Notices", "outgoing_mail", "admin:policy_notice_changelist", "policy.view_notice"),
             ("Audit events", "receipt_long", "admin:audit_event_changelist", ""),
             ("Seals", "verified_user", "admin:audit_seal_changelist", "audit.view_event"),

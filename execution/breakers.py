@@ -60,8 +60,11 @@ def enter(tool: ToolSpec) -> None:
         )
 
 
-def learn(tool: ToolSpec, failure: Failure | None) -> None:
-    """What an attempt says about the backend. It is on record already, so trouble here is only logged."""
+def learn(tool: ToolSpec, failure: Failure | None, *, is_hurried: bool = False) -> None:
+    """What an attempt says about the backend. It is on record already, so trouble here is only logged.
+
+    Of one whose caller was in more of a hurry than the tool, running out of time says nothing.
+    """
     if not settings.PLACET_BREAKER_FAILURES:
         return
     try:
@@ -70,7 +73,7 @@ def learn(tool: ToolSpec, failure: Failure | None) -> None:
                 close(tool.id, actor="system", reason="a call succeeded")
         elif OWN_WORD in failure.details:
             return
-        elif is_backends(failure):
+        elif is_backends(failure) and not (is_hurried and failure.code is ErrorCode.TIMEOUT):
             _count(tool, failure)
         elif tool.id in _opened():  # the trial says nothing about the backend: the next call is one
             Breaker.objects.filter(tool_id=tool.id, state=Breaker.State.OPEN).update(trial_until=None)

@@ -15,7 +15,7 @@ from django.db import DatabaseError, IntegrityError, InterfaceError, Operational
 
 from audit import trail
 from audit.canonical import canonical
-from audit.redaction import clip
+from audit.redaction import UNREDACTABLE, clip
 from audit.trail import Chain, Entry
 from execution import attempts, bell, breakers, hooks, moves, parking, reading, telemetry, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
@@ -40,6 +40,10 @@ _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 _CANCELLABLE = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
+UNSHOWABLE = Failure(
+    code=ErrorCode.EXECUTION_FAILED,
+    message="The tool answered, but its answer could not be searched for secrets and is not shown",
+)
 _NOT_RUN = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
 ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
 
@@ -156,8 +160,10 @@ def succeed(claim: Claim, result: RunResult) -> CallOutcome | None:
     redactor = claim.redactor
     returned: Any = list(result.content) if result.content else result.value
     answer = redactor.for_caller(returned)
-    shown = canonical(redactor.for_people(answer, claim.tool.output_schema))
-    exact = canonical(answer) if not result.keeps_order else _as_told(answer)
+    seen = redactor.for_people(answer, claim.tool.output_schema)
+    if seen == UNREDACTABLE != returned:
+        return fail(claim, UNSHOWABLE, result.traffic)
+    shown, exact = canonical(seen), _as_told(answer) if result.keeps_order else canonical(answer)
     duration = claim.elapsed_ms()
     changes = {
         "state": State.SUCCEEDED.value,
@@ -283,7 +289,7 @@ def _finish(
 
     is_written = insist(claim, write)
     telemetry.attempted(claim, failure)
-    breakers.learn(claim.tool, failure)
+    breakers.learn(claim.tool, failure, is_hurried=claim.is_hurried)
     if is_written:
         with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
             bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
@@ -348,17 +354,21 @@ def _end_queued(
 
 def _redacted(claim: Claim, failure: Failure) -> Failure:
     """A failure's texts may quote the tool, and the tool may quote a secret: redact, then cut."""
+    if failure is UNSHOWABLE:  # our own words, and the redactor that would look at them is the one that failed
+        return failure
     redactor = claim.redactor
+    details = redactor.for_people(dict(failure.details))
     return Failure(
         code=failure.code,
         message=clip(redactor.text(failure.message), MAX_TEXT),
         developer_message=clip(redactor.text(failure.developer_message), MAX_TEXT),
         can_retry=failure.can_retry,
+        is_final=failure.is_final,
         retry_after_ms=failure.retry_after_ms,
         additional_prompt_content=clip(redactor.text(failure.additional_prompt_content), MAX_TEXT),
         parameter_errors=failure.parameter_errors,
         missing_requirements=failure.missing_requirements,
-        details=redactor.for_people(dict(failure.details)),
+        details=details if isinstance(details, dict) else {},  # a redactor that failed shows nothing
     )
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from audit.redaction import Redactor
 from audit.trail import Chain
 from execution import secretsinforce
 from execution.credentials import Unseen
-from execution.messages import CallContext
+from execution.messages import NO_TERMS, CallContext, Terms
 from execution.models import State
 from execution.runtimes.hosts import Cancel
 from policy.sealedbox import seal, unseal
@@ -44,6 +44,13 @@ class Claim:
     cancel: Cancel = field(default_factory=Cancel)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     started: float = field(default_factory=time.perf_counter)
+    is_hurried: bool = False  # the caller leaves the tool less time than it may have; to overrun it is no fault then
+
+    def __post_init__(self) -> None:
+        """From here on the tool has no more time and attempts than its caller wants it to have."""
+        tool = on_terms(self.tool, self.context.terms)
+        object.__setattr__(self, "is_hurried", self.is_hurried or tool.runtime.timeout < self.tool.runtime.timeout)
+        object.__setattr__(self, "tool", tool)
 
     @property
     def redactor(self) -> Redactor:
@@ -74,13 +81,29 @@ def redactor_for(
 
 def seal_what_runs(call: UUID, arguments: Mapping[str, Any], context: CallContext) -> bytes:
     """Arguments and caller-brought context exactly as given, readable only with a key outside the database."""
-    plain = orjson.dumps([arguments, dict(context.authorization), dict(context.secrets), context.user_id])
-    return seal(plain, bound_to=box(call))
+    parts = [arguments, dict(context.authorization), dict(context.secrets), context.user_id]
+    if context.terms is not NO_TERMS:
+        parts.append(asdict(context.terms))
+    return seal(orjson.dumps(parts), bound_to=box(call))
 
 
 def unseal_what_runs(call: UUID, sealed: bytes | memoryview) -> tuple[Mapping[str, Any], CallContext]:
-    arguments, authorization, secrets, user_id = orjson.loads(unseal(sealed, bound_to=box(call)))
-    return arguments, CallContext(authorization=authorization, secrets=secrets, user_id=user_id)
+    arguments, authorization, secrets, user_id, *rest = orjson.loads(unseal(sealed, bound_to=box(call)))
+    terms = Terms(**rest[0]) if rest else NO_TERMS
+    return arguments, CallContext(authorization=authorization, secrets=secrets, user_id=user_id, terms=terms)
+
+
+def on_terms(tool: ToolSpec, terms: Terms) -> ToolSpec:
+    """The tool with no more time and attempts than its caller wants it to have; never with more than it declares."""
+    if terms is NO_TERMS:
+        return tool
+    runtime = tool.runtime
+    timeout = runtime.timeout if terms.timeout is None else min(runtime.timeout, terms.timeout)
+    most = runtime.retry.max_attempts
+    attempts = most if terms.max_attempts is None else min(most, terms.max_attempts)
+    if (timeout, attempts) == (runtime.timeout, most):
+        return tool
+    return replace(tool, runtime=replace(runtime, timeout=timeout, retry=replace(runtime.retry, max_attempts=attempts)))
 
 
 def seal_answer(call: UUID, answer: bytes) -> bytes:

@@ -43,7 +43,7 @@ def request_envelope(invocation: Invocation) -> dict[str, Any]:
     envelope: dict[str, Any] = {
         "tool_contract_version": VERSION,
         "request_id": invocation.call_id,
-        "namespace": "default",
+        "namespace": invocation.namespace,
         "agent": invocation.agent,
         "attempt": invocation.attempt,
         "tool": {
@@ -64,6 +64,8 @@ def request_envelope(invocation: Invocation) -> dict[str, Any]:
         },
         "trace": trace_of(invocation),
     }
+    if invocation.task_id:
+        envelope["task_id"] = invocation.task_id
     if credentials.profile:
         named = {"profile": credentials.profile, "secret_ref": credentials.secret_ref}
         envelope["auth"] = {**named, "scopes": list(credentials.scopes)}
@@ -148,6 +150,7 @@ def _failure(status: str, error: Any, traffic: Traffic) -> CallError:
         code,
         _text(error, "message", MAX_MESSAGE) or "The tool failed without saying why",
         can_retry=error.get("retryable") is True,
+        is_final=code.value.retryable and error.get("retryable") is not True,
         retry_after_ms=_milliseconds(asked),
         details=details,
         traffic=traffic,

@@ -76,6 +76,7 @@ class ErrorCode(Enum):
 
 
 _BY_WIRE = {code.value.wire: code for code in ErrorCode}
+_DENIALS = frozenset({ErrorCode.PERMISSION_DENIED, ErrorCode.APPROVAL_DENIED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +87,23 @@ class Failure:
     message: str
     developer_message: str = ""
     can_retry: bool = False
+    is_final: bool = False  # another attempt is of no use, although one usually is after this code
     retry_after_ms: int | None = None
     additional_prompt_content: str = ""
     parameter_errors: Mapping[str, str] = field(default_factory=dict)
     missing_requirements: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_denial(self) -> bool:
+        """Whether someone said no: policy, a person, or the tool itself, in its own words."""
+        return self.code in _DENIALS or self.details.get("status") == "denied"
+
     def as_json(self) -> dict[str, Any]:
         """The stored form; empty fields are left out, `from_json` reads it back."""
         told: dict[str, Any] = {"code": self.code.wire, "message": self.message, "can_retry": self.can_retry}
+        if self.is_final:
+            told["is_final"] = True
         for name in _OPTIONAL:
             value = getattr(self, name)
             if value is not None and value != "" and value != {}:
@@ -108,6 +117,7 @@ class Failure:
             code=ErrorCode.from_wire(stored["code"]),
             message=stored["message"],
             can_retry=stored.get("can_retry", False),
+            is_final=stored.get("is_final", False),
             **known,
         )
 

@@ -11,12 +11,26 @@ from registry.toolref import ToolRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On which terms a caller asks: less time and fewer attempts than the tool may have, and its own names for it."""
+
+    timeout: float | None = None  # seconds for each attempt
+    max_attempts: int | None = None
+    task_id: str = ""
+    namespace: str = ""
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """What the caller brought for the tool: tokens and secrets by id, and on whose behalf it asks."""
+    """What the caller brought for the tool: tokens and secrets by id, on whose behalf it asks, and on which terms."""
 
     authorization: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     user_id: str = ""
+    terms: Terms = NO_TERMS
 
     def __repr__(self) -> str:
         return f"CallContext(authorization={sorted(self.authorization)}, secrets={sorted(self.secrets)})"

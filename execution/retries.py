@@ -19,7 +19,7 @@ def next_delay(claim: Claim, failure: Failure, *, is_sent: bool) -> float | None
 
 
 def is_retryable(failure: Failure) -> bool:
-    return failure.can_retry or failure.code.value.retryable
+    return failure.can_retry or (failure.code.value.retryable and not failure.is_final)
 
 
 def backoff(retry: RetrySpec, attempt: int, *, seed: str) -> float:

@@ -205,6 +205,7 @@ LOGGING = {
         "django.server": {"level": "WARNING"},
         "celery": {"level": "WARNING"},
         "kombu": {"level": "WARNING"},
+        "hpack": {"level": "WARNING"},  # below it prints every header of gRPC, keys and credentials included
     },
 }
 

@@ -13,7 +13,7 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 from grpclib.server import Server, Stream
 
-from execution.grpc import METHOD, codec, door
+from execution.grpc import METHOD, codec, crowd, door
 from policy.authentication import NotAuthenticated
 
 READ_WITHIN = 10.0  # seconds for the message to arrive once its headers are there
@@ -85,9 +85,9 @@ class ToolService:
             raise GRPCError(Status.INTERNAL, "The tool server made a mistake; it has been logged") from None
 
 
-def server(service: ToolService) -> Server:
-    """For the running event loop; grpclib serves JSON and nothing else."""
-    return Server([service], codec=codec.JSONCodec(), config=CONFIGURATION)
+def server(service: ToolService, connections: int = crowd.MOST) -> Server:
+    """For the running event loop; grpclib serves JSON and nothing else, to so many at once."""
+    return crowd.CrowdedServer([service], codec=codec.JSONCodec(), config=CONFIGURATION, most=connections)
 
 
 async def _message(stream: Stream[bytes, bytes]) -> bytes:

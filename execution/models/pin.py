@@ -10,7 +10,7 @@ class Pin(models.Model):
     tool = models.OneToOneField("registry.Tool", on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)
     pinned_at = models.DateTimeField(db_default=Now())
-    other_digest = models.CharField(max_length=64, default="", blank=True)  # what was last seen instead, and told of
+    other_digest = models.CharField(max_length=64, default="", blank=True)  # what is seen instead now, and told of
 
     def __str__(self) -> str:
         return f"pin of tool {self.tool_id}"

@@ -36,7 +36,7 @@ from execution.news import Speaker
 from execution.pipeline.steps import check_output
 from execution.returnaddress import ReturnAddress
 from execution.runtimes import runtime_for
-from execution.runtimes.base import AnswersLater, Invocation, RunResult
+from execution.runtimes.base import DEFAULT_NAMESPACE, AnswersLater, Invocation, RunResult
 from execution.sessions import offers
 from execution.traceparent import traceparent
 from execution.traffic import Traffic
@@ -241,6 +241,8 @@ def invocation(
         attempt=claim.fence,
         agent=claim.agent,
         user_id=claim.context.user_id,
+        task_id=claim.context.terms.task_id,
+        namespace=claim.context.terms.namespace or DEFAULT_NAMESPACE,
         trace_id=claim.trace_id,
         traceparent=traceparent(claim.id, claim.fence, claim.trace_id),
         secrets=claim.context.secrets,
@@ -300,7 +302,7 @@ def conclude(claim: Claim, ending: Ending, *, may_retry: bool = True) -> float |
 
 def _failed(claim: Claim, error: CallError) -> CallOutcome | None:
     failure = error.failure
-    if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline"):
+    if failure.code is ErrorCode.TIMEOUT and claim.where.startswith("inline") and not claim.is_hurried:
         inline.demote(claim.tool, f"ran longer than {claim.tool.runtime.timeout:g} s in call {claim.id}")
     delay = None if claim.cancel.is_set() else retry_delay(claim, failure, is_sent=error.is_sent)
     if delay is None:

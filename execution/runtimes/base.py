@@ -10,6 +10,8 @@ from execution.returnaddress import ReturnAddress
 from execution.traffic import NO_TRAFFIC, Traffic
 from registry.toolspec import ToolSpec
 
+DEFAULT_NAMESPACE = "default"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
@@ -21,6 +23,8 @@ class Invocation:
     attempt: int
     agent: str
     user_id: str = ""
+    task_id: str = ""  # the caller's own name for what it is doing
+    namespace: str = DEFAULT_NAMESPACE
     trace_id: str = ""
     traceparent: str = ""  # W3C Trace Context, ready to be sent
     secrets: Mapping[str, str] = field(default_factory=dict)

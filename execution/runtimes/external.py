@@ -5,12 +5,14 @@ import orjson
 from execution import envelope
 from execution.runtimes import upstream
 from execution.runtimes.base import Invocation, RunResult
+from execution.runtimes.loops import refuse_loop
 
 
 class ExternalRuntime:
     """Asks a service that knows the contract."""
 
     def run(self, invocation: Invocation) -> RunResult:
+        refuse_loop(invocation)
         response = upstream.exchange(
             invocation,
             "POST",

@@ -45,7 +45,7 @@ def request_of(invocation: Invocation) -> dict[str, Any]:
     tool, options = invocation.tool, invocation.tool.runtime.options
     request = {
         "contract_version": "v1",
-        "namespace": "default",
+        "namespace": invocation.namespace,
         "tool": tool.flat_name,
         "input": orjson.dumps(dict(invocation.arguments)).decode(),
         "capabilities": list(tool.capabilities),

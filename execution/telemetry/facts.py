@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from execution.claim import Claim
-from execution.errors import ErrorCode, Failure
+from execution.errors import Failure
 from execution.retries import is_retryable
 from execution.traceparent import traceparent
 
 CONTRACT = "v1"
-_DENIED = frozenset({ErrorCode.PERMISSION_DENIED, ErrorCode.APPROVAL_DENIED})
 
 
 def facts_of(claim: Claim, failure: Failure | None) -> dict[str, Any]:
@@ -43,4 +42,4 @@ def status_of(failure: Failure | None) -> str:
     """The contract's three words."""
     if failure is None:
         return "ok"
-    return "denied" if failure.code in _DENIED else "error"
+    return "denied" if failure.is_denial else "error"

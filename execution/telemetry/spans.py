@@ -102,7 +102,11 @@ def _found() -> "Tracer | None":
     except ImportError:
         logger.warning("no spans are sent: an OTLP endpoint is set, but its exporter is not installed")
         return None
-    return provider_for(BatchSpanProcessor(OTLPSpanExporter())).get_tracer("placet")
+    try:
+        return provider_for(BatchSpanProcessor(OTLPSpanExporter())).get_tracer("placet")
+    except Exception as error:  # its settings are the operator's: said once, and not with every attempt
+        logger.warning("no spans are sent: the OTLP exporter cannot be set up: %s", error)
+        return None
 
 
 def _is_trace(text: str) -> bool:

@@ -74,3 +74,17 @@ def test_every_failure_has_a_row_of_its_own() -> None:
         told = Failure(code=code, message="x", details={"a": 1}, retry_after_ms=5)
         assert Failure.from_json(told.as_json()) == told
         assert 200 <= code.http < 600
+
+
+def test_only_the_guard_opens_connections_to_the_outside() -> None:
+    """Mail alone has a way of its own: to the one server that the operator names."""
+    clients = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "urllib3", "grpclib.client", "smtplib"}
+    openers = {"create_connection", "open_connection", "connect_ex", "getaddrinfo", "gethostbyname"}
+    wrong = []
+    for path in [path for app in ORDER[1:] for path in sources(app)]:
+        name = str(path.relative_to(ROOT))
+        called = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        used = (set(imports(path)) & clients) | (called & openers)
+        if used and not name.startswith("execution/egress/") and (name, used) != ("policy/delivery.py", {"smtplib"}):
+            wrong.append((name, used))
+    assert wrong == []

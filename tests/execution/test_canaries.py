@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -23,6 +24,8 @@ from django.core import mail
 from django.db import connection
 from django.test import Client
 from guardian.shortcuts import assign_perm
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rest_framework.test import APIClient
 
 from audit.redaction import Redactor
@@ -30,6 +33,7 @@ from config.logs import LineFormatter
 from execution import secretstore
 from execution.models import Call
 from execution.runtimes import RUNTIMES
+from execution.telemetry import spans
 from policy import agents, delivery
 from policy.agents import NewAgent
 from policy.models import Approval
@@ -92,6 +96,7 @@ REACHABLE = (
     "native answers",
     "OXP answers",
     "OTC answers",
+    "contract answers",
     "calls for people",
     "call pages",
     "events",
@@ -124,7 +129,7 @@ class Sweep:
         self.sinks = Sinks()
         self.agent = APIClient()
         self.agent.credentials(HTTP_AUTHORIZATION=f"Bearer {made.key}")
-        self.log, self.home = log, home
+        self.log, self.home, self.spans = log, home, InMemorySpanExporter()
         self.spilled: list[tuple[str, str]] = []  # (encoding, canary)
 
     def call(self, door: str, tool: str, arguments: Any, context: Any = None) -> None:
@@ -134,6 +139,9 @@ class Sweep:
                 answer = self.agent.post("/api/calls/", asked, format="json", HTTP_PREFER="wait=10")
             case "OXP":
                 answer = self.agent.post("/tools/call", {"$schema": "urn:oxp:1.0", "request": asked}, format="json")
+            case "contract":
+                body = {"request_id": str(uuid4()), "tool": {"name": tool}, "input": arguments}
+                answer = self.agent.post("/contract/v1/execute", body, format="json", HTTP_PREFER="envelope")
             case _:
                 answer = self.agent.post("/call", {"request": asked}, format="json")
         assert answer.status_code < 500, answer.content
@@ -178,6 +186,9 @@ class Sweep:
         delivery.deliver()
         for message in mail.outbox:
             self.sinks.add("mail", message.message().as_bytes())
+        self.sinks.add("metrics", browser.get("/metrics").content)
+        for span in self.spans.get_finished_spans():
+            self.sinks.add("spans", span.to_json())
         self.sinks.add("log", self.log.getvalue())
         self._rows()
         self._files()
@@ -257,7 +268,10 @@ def sweep(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
         _publish_echoes(backend)
         toolkits = ["Spill", *(f"Echo{profile.partition('_')[0].capitalize()}" for profile in PROFILES)]
         made = agents.create("tester", actor="shell", call=toolkits)
-        yield Sweep(made, log, Path(settings.PLACET_HOME))
+        sweep = Sweep(made, log, Path(settings.PLACET_HOME))
+        spans.use(spans.provider_for(SimpleSpanProcessor(sweep.spans)))
+        yield sweep
+        spans.use(None)
     root.removeHandler(handler)
     root.setLevel(level)
     for runtime in RUNTIMES.values():
@@ -310,6 +324,7 @@ def run(sweep: Sweep) -> None:
     sweep.brought("ask", tool="Spill.Ask")
     for profile in PROFILES:
         sweep.resolved(profile, "native", canary(f"resolved {profile}"))
+        sweep.resolved(profile, "contract", canary(f"resolved {profile}"))
     sweep.spilled += [(name, canary("token").replace("ü", "u")) for name in ENCODINGS]
     sweep.spilled.append(("raw", canary("environment").replace("ü", "u")))  # no child inherits it
     sweep.collect()
@@ -323,7 +338,7 @@ def test_no_canary_is_found_anywhere(sweep: Sweep) -> None:
     assert b"[REDACTED:" in sweep.sinks.bytes("rows")
     assert b"placet" in sweep.sinks.bytes("processes")
     echoes = Call.objects.filter(tool_ref__startswith="Echo")
-    assert list(echoes.values_list("state", flat=True)) == ["succeeded"] * len(PROFILES)
+    assert list(echoes.values_list("state", flat=True)) == ["succeeded"] * 2 * len(PROFILES)
 
 
 def test_with_the_redactor_off_nearly_every_cell_shows_its_canary(

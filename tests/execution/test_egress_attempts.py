@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -197,3 +198,64 @@ def test_what_does_not_fit_the_tools_own_schema_still_shows_its_traffic(
     attempt = Attempt.objects.get()
     assert (attempt.status, attempt.upstream_status) == ("failed", "200")
     assert attempt.received > len("surprise")
+
+
+@pytest.mark.parametrize("told", [{"retryable": False}, {}])
+def test_12_22_a_timeout_that_the_tool_calls_final_is_not_tried_again(
+    client: Client, server: ToolServer, publish: Publish, told: dict[str, Any]
+) -> None:
+    robot = publish(f"{server.url}/", kind="external")
+    error = {"code": "timeout", "reason": "tool_execution_timeout", "message": "Too large a job", "details": {}, **told}
+    server.answers["/"] = as_json({"status": "error", "error": error})
+    request = {"request_id": "r", "tool": {"name": "Web_Thing"}}
+    reply = client.post(
+        "/contract/v1/execute", request, content_type="application/json", headers={"OXP-API-Key": robot.key}
+    )
+    assert (reply.status_code, reply.json()["error"]["code"], reply.json()["error"]["retryable"]) == (
+        504,
+        "timeout",
+        False,
+    )
+    assert len(server.asked) == 1
+
+
+def test_13_a_tools_own_denial_is_told_as_one_at_the_door_and_to_operators(
+    client: Client, server: ToolServer, publish: Publish
+) -> None:
+    robot = publish(f"{server.url}/", kind="external")
+    error = {"code": "quota_used_up", "reason": "theirs", "retryable": False, "message": "Not today", "details": {}}
+    server.answers["/"] = as_json({"status": "denied", "error": error})
+    told: list[dict[str, Any]] = []
+    keep = logging.Handler()
+    keep.emit = lambda record: told.append(record.facts)  # type: ignore[method-assign,attr-defined]
+    logger = logging.getLogger("placet.telemetry")
+    logger.addHandler(keep)
+    try:
+        request = {"request_id": "r", "tool": {"name": "Web_Thing"}}
+        reply = client.post(
+            "/contract/v1/execute", request, content_type="application/json", headers={"OXP-API-Key": robot.key}
+        )
+    finally:
+        logger.removeHandler(keep)
+    assert reply.json()["status"] == "denied"
+    assert [line["tool_status"] for line in told] == ["denied"]
+
+
+def test_an_attempt_shows_its_begin_its_end_its_code_its_traffic_and_the_pause_after_it(
+    client: Client, publish: Publish, server: ToolServer
+) -> None:
+    from django.contrib.auth.models import User
+
+    from execution.models import Attempt
+
+    server.answers["/"] = in_turn(answer("later", 429, Retry_After="3600"), answer("now"))
+    call(client, publish(f"{server.url}/"), "Web.Thing", {})
+    first = Attempt.objects.order_by("number")[0]
+    assert first.started_at is not None
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("root"))
+    page = browser.get(f"/calls/{first.call_id}/").content.decode()
+    for moment in (first.started_at, first.finished_at):
+        assert f"<td>{moment:%H:%M:%S}.{moment.microsecond:06d}</td>" in page
+    for text in ("execution_failed", "429", "sent", "was to follow after 1 s"):
+        assert text in page

@@ -86,3 +86,57 @@ def test_a_change_that_is_taken_back_is_as_if_it_had_not_been(client: Client, se
     server.pages[0][0]["description"] = "Does a thing."
     assert call(client, robot, "Upstream.Thing", {}).json()["result"]["success"] is True
     assert len(told()) == 1
+
+
+def staff(name: str, *verbs: str) -> Client:
+    """A person in the admin, with these permissions on the toolkit."""
+    from django.contrib.auth.models import User
+    from guardian.shortcuts import assign_perm
+
+    from registry.models import Toolkit
+
+    user = User.objects.create_user(name, is_staff=True)
+    for verb in verbs:
+        assign_perm(f"registry.{verb}_toolkit", user, Toolkit.objects.get(name="Upstream"))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_an_operator_sees_the_pin_and_why_its_tool_is_refused(client: Client, server: FakeMcp, robot: NewAgent) -> None:
+    from execution.models import Pin
+
+    publisher, stranger = staff("publisher", "publish"), staff("stranger")
+    call(client, robot, "Upstream.Thing", {})
+    page = publisher.get("/admin/execution/pin/").content.decode()
+    digest = Pin.objects.get().digest[:16]
+    assert "Upstream.Thing@1.0.0" in page
+    assert digest in page
+    assert "As pinned" in page
+    server.pages[0][0]["description"] = "Other"
+    forget_sessions()
+    call(client, robot, "Upstream.Thing", {})
+    page = publisher.get("/admin/execution/pin/?upstream=changed").content.decode()
+    assert "Changed: refused" in page
+    assert "publish a new version" in page
+    assert Pin.objects.get().other_digest[:16] in page
+    assert digest not in stranger.get("/admin/execution/pin/").content.decode()
+    server.pages[0][0]["description"] = "Does a thing."
+    forget_sessions()
+    call(client, robot, "Upstream.Thing", {})
+    assert "Changed: refused" not in publisher.get("/admin/execution/pin/").content.decode()
+    assert "/admin/execution/pin/" in publisher.get("/admin/").content.decode()
+
+
+def test_a_pin_is_nobodys_to_change(client: Client, robot: NewAgent) -> None:
+    from django.contrib.auth.models import User
+
+    from execution.models import Pin
+
+    call(client, robot, "Upstream.Thing", {})
+    pin, root = Pin.objects.get(), Client()
+    root.force_login(User.objects.create_superuser("root"))
+    for address in ("add/", f"{pin.pk}/delete/"):
+        assert root.post(f"/admin/execution/pin/{address}", {"post": "yes"}).status_code == 403
+    root.post(f"/admin/execution/pin/{pin.pk}/change/", {"digest": "0" * 64})
+    assert Pin.objects.get().digest == pin.digest

@@ -1,8 +1,13 @@
 """The delays between attempts."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
-from execution.retries import backoff, fnv1a
+from execution.claim import Claim
+from execution.errors import ErrorCode, Failure
+from execution.retries import backoff, fnv1a, next_delay
 from registry.toolspec import RetrySpec
 
 
@@ -34,3 +39,25 @@ def test_jitter_spreads_within_its_range() -> None:
         plain = min(2 ** (attempt - 1), 8.0)
         assert 0 < backoff(full, attempt, seed="seed") <= plain
         assert plain / 2 <= backoff(equal, attempt, seed="seed") <= plain
+
+
+def test_24_two_calls_that_fail_together_do_not_come_again_together() -> None:
+    """The spread hangs on the call's id, and is the same for one call wherever it is worked out."""
+    failure = Failure(code=ErrorCode.TIMEOUT, message="late")
+    delays = {id: next_delay(claimed(id), failure, is_sent=True) for id in ("call-1", "call-2", "call-3")}
+    assert len(set(delays.values())) == 3
+    assert next_delay(claimed("call-1"), failure, is_sent=True) == delays["call-1"]
+
+
+def test_22_after_the_last_attempt_and_for_a_final_failure_there_is_no_other() -> None:
+    failure = Failure(code=ErrorCode.TIMEOUT, message="late")
+    assert next_delay(claimed("c", fence=3), failure, is_sent=True) is None
+    assert next_delay(claimed("c"), replace(failure, is_final=True), is_sent=True) is None
+    assert next_delay(claimed("c"), Failure(code=ErrorCode.CANCELED, message="stop"), is_sent=False) is None
+
+
+def claimed(call_id: str, fence: int = 1) -> Claim:
+    """As much of a claim as a delay hangs on."""
+    retry = RetrySpec(max_attempts=3, backoff=1.0, max_backoff=8.0, jitter="full")
+    tool = SimpleNamespace(runtime=SimpleNamespace(retry=retry), idempotency="read")
+    return SimpleNamespace(call_id=call_id, fence=fence, tool=tool)  # type: ignore[return-value]

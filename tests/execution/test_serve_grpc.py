@@ -378,6 +378,7 @@ def test_tls_is_spoken_with_a_certificate(tmp_path: Path, settings: Any, monkeyp
         ({"tls_cert": "x", "plaintext": True}, "exclude each other"),
         ({"port": 70_000}, "--port"),
         ({"threads": 0}, "--threads"),
+        ({"connections": 0}, "--connections"),
         ({"host": "203.0.113.7", "plaintext": True}, "Cannot listen"),
     ],
 )

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -287,6 +288,28 @@ def test_without_opentelemetry_nothing_is_missing(ask: Make, monkeypatch: pytest
     spans.use(None)
     assert ask().is_success
     assert spans._found() is None
+
+
+def test_an_exporter_that_cannot_be_set_up_is_told_once(
+    ask: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> None:
+        raise ValueError("compression must be gzip")
+
+    path = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+    parents = [path.rsplit(".", count)[0] for count in range(1, 5)]
+    for name in parents:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    module = ModuleType(path)
+    module.OTLPSpanExporter = broken  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, path, module)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    spans.use(None)
+    try:
+        assert all(ask().is_success for _ in range(3))
+    finally:
+        spans.use(None)
+    assert caplog.text.count("compression must be gzip") == 1
 
 
 def test_an_exporter_that_fails_costs_no_call_its_answer(ask: Make, monkeypatch: pytest.MonkeyPatch) -> None:

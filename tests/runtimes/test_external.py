@@ -216,3 +216,10 @@ def test_33_a_status_that_says_no_is_believed_before_the_body(server: ToolServer
     server.answers["/"] = as_json({"status": "ok", "output": {"result": 1}}, status)
     error = failed(server)
     assert (error.code, error.failure.details["http_status"]) == (code, str(status))
+
+
+def test_a34_placet_does_not_call_itself(server: ToolServer, settings: Any) -> None:
+    settings.PLACET_URL = server.url
+    error = failed(server)
+    assert (error.code, error.is_sent) == (ErrorCode.RUNTIME_INVALID, False)
+    assert server.asked == []

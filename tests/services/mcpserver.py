@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +33,7 @@ class FakeMcp:
         self.version = "2025-11-25"
         self.sessions: set[str] | None = set()  # those it knows; None: it has none
         self.opened = 0
+        self._lock = threading.Lock()
         self.pages: list[list[dict[str, Any]]] = [[copy.deepcopy(TOOL)]]
         self.call: Act = says(content=[{"type": "text", "text": "done"}])
         self.listed: Act | None = None
@@ -66,11 +68,13 @@ class FakeMcp:
         return self.sessions is not None and asked.headers["Mcp-Session-Id"] not in self.sessions
 
     def _greet(self, session: Session, asked: Any) -> None:
-        self.opened += 1
         headers: dict[str, str] = {}
+        with self._lock:  # two who come at once must not get each other's
+            self.opened += 1
+            id = f"session-{self.opened}"
         if self.sessions is not None:
-            headers["Mcp_Session_Id"] = f"session-{self.opened}"
-            self.sessions.add(f"session-{self.opened}")
+            headers["Mcp_Session_Id"] = id
+            self.sessions.add(id)
         result = {"protocolVersion": self.version, "capabilities": {"tools": {}}, "serverInfo": {"name": "fake"}}
         as_json({"jsonrpc": "2.0", "id": asked["id"], "result": result}, 200, **headers)(session)
 

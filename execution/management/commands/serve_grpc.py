@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from execution.grpc import METHOD
+from execution.grpc import METHOD, crowd
 from execution.grpc.service import ToolService, server
 
 PORT = 50051
@@ -29,21 +29,31 @@ class Command(BaseCommand):
         parser.add_argument("--tls-key", metavar="FILE", help="its key, if it is not in the same file")
         parser.add_argument("--threads", type=int, default=16, help="how many calls are waited for at once (16)")
         parser.add_argument(
+            "--connections",
+            type=int,
+            default=crowd.MOST,
+            help=f"how many may be connected at once; the idlest makes room for the next ({crowd.MOST})",
+        )
+        parser.add_argument(
             "--plaintext", action="store_true", help="no TLS although others than this machine can connect"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not 1 <= options["threads"] <= 1000:
             raise CommandError("--threads must be between 1 and 1000")
+        if not 1 <= options["connections"] <= 10_000:
+            raise CommandError("--connections must be between 1 and 10000")
         if not 0 <= options["port"] <= 65_535:
             raise CommandError("--port must be between 0 and 65535")
         context = _context(options)
         with _listener(options["host"], options["port"]) as listener:
-            asyncio.run(self._serve(listener, context, options["threads"]))
+            asyncio.run(self._serve(listener, context, options["threads"], options["connections"]))
 
-    async def _serve(self, listener: socket.socket, context: ssl.SSLContext | None, threads: int) -> None:
+    async def _serve(
+        self, listener: socket.socket, context: ssl.SSLContext | None, threads: int, connections: int
+    ) -> None:
         service = ToolService(threads)
-        serving, stop, loop = server(service), asyncio.Event(), asyncio.get_running_loop()
+        serving, stop, loop = server(service, connections), asyncio.Event(), asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, stop.set)
         await serving.start(sock=listener, ssl=context)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from execution.errors import ErrorCode, Failure
-from execution.messages import Belief, CallOutcome, CallRequest
+from execution.messages import NO_TERMS, Belief, CallContext, CallOutcome, CallRequest, Terms
 from execution.protocols import shape
 from execution.protocols.dialect import Refusal
 from execution.protocols.tool_contract.version import VERSION, is_ours
@@ -16,7 +16,6 @@ from registry.toolref import ToolRef
 
 DOOR = "contract"
 MAX_CAPABILITIES = 100
-DENIED = frozenset({ErrorCode.PERMISSION_DENIED, ErrorCode.APPROVAL_DENIED})
 # Of these the contract has only one word: what was asked is not right.
 INVALID = frozenset(
     {
@@ -57,6 +56,7 @@ def to_request(body: Any, caller: Caller) -> CallRequest:
             tool_text=name,
             tool_ref=ToolRef.parse(name) or ToolRef.parse_flat(name),
             arguments=_arguments(body),
+            context=CallContext(terms=_terms(body)),
             call_id=request_id,
             trace_id=_text(_object(body, "trace"), "trace_id", shape.MAX_TRACE, "trace.", is_needed=False),
             span_id=_text(trace, "span_id", shape.MAX_TRACE, "trace.", is_needed=False),
@@ -76,7 +76,7 @@ def from_outcome(outcome: CallOutcome) -> dict[str, Any]:
         told = _envelope("ok", outcome.call_id, trace, duration, outcome.attempt)
         told["output"] = _output(outcome)
     else:
-        told = _envelope(_status(failure), outcome.call_id, trace, duration, outcome.attempt)
+        told = _envelope("denied" if failure.is_denial else "error", outcome.call_id, trace, duration, outcome.attempt)
         told["error"] = _error(word(failure.code), failure, {"tool": outcome.tool_id})
     if outcome.warnings:
         told["warnings"] = list(outcome.warnings)
@@ -98,10 +98,6 @@ def from_refusal(refusal: Refusal) -> dict[str, Any]:
 def word(code: ErrorCode) -> ErrorCode:
     """The row of the table whose word the contract has for it."""
     return ErrorCode.INVALID_INPUT if code in INVALID else code
-
-
-def _status(failure: Failure) -> str:
-    return "denied" if failure.code in DENIED or failure.details.get("status") == "denied" else "error"
 
 
 def _envelope(
@@ -164,6 +160,26 @@ def _arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     if type(value) is not dict:
         raise NotARequest("input_raw", "input_raw must be a JSON object")
     return value
+
+
+def _terms(body: Mapping[str, Any]) -> Terms:
+    """What the caller asks for less of, and what it calls its errand; numbers that are no limit limit nothing."""
+    runtime = _object(body, "runtime")
+    timeout, attempts = _number(runtime, "timeout_ms"), _number(runtime, "max_attempts")
+    terms = Terms(
+        timeout=timeout / 1000 if timeout > 0 else None,
+        max_attempts=math.ceil(attempts) if attempts > 0 else None,
+        task_id=_text(body, "task_id", shape.MAX_ID, is_needed=False),
+        namespace=_text(body, "namespace", shape.MAX_ID, is_needed=False),
+    )
+    return terms if terms != NO_TERMS else NO_TERMS
+
+
+def _number(runtime: Mapping[str, Any], name: str) -> float:
+    value = runtime.get(name)
+    if value is not None and type(value) not in (int, float):
+        raise NotARequest(f"runtime.{name}", f"runtime.{name} must be a number")
+    return float(min(value or 0, 10**9))
 
 
 def _belief(tool: Mapping[str, Any]) -> Belief:
