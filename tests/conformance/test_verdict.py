@@ -19,6 +19,12 @@ def test_a_scenario_without_failures_passes() -> None:
     assert judge(found(a="SUCCESS", b="SKIPPED", c="WARNING"), None).word == "pass"
 
 
+def test_a_pass_without_anything_tried_says_so() -> None:
+    for checks in ({"a": "SKIPPED"}, {"wire-schema-valid": "SUCCESS", "b": "WARNING"}):
+        assert judge(Found("x", True, [(id, status, "") for id, status in checks.items()]), None).remark
+    assert judge(found(a="SUCCESS"), None).remark == ""
+
+
 def test_a_failure_that_nobody_expected_is_told_with_its_message() -> None:
     verdict = judge(found(a="SUCCESS", b="FAILURE"), None)
     assert (verdict.word, verdict.is_good, verdict.remark) == ("FAIL", False, "b: about b")
