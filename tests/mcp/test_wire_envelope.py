@@ -68,7 +68,7 @@ def test_6_the_answer_carries_the_very_id_of_the_request(robot: NewAgent, id: st
     assert answer.json() == {"jsonrpc": "2.0", "id": id, "result": {}}
 
 
-@pytest.mark.parametrize("method", ["__init__", "tools/call/x", "TOOLS/LIST", "prompts/list", "resources/read"])
+@pytest.mark.parametrize("method", ["__init__", "tools/call/x", "TOOLS/LIST", "prompts/read", "resources/get"])
 def test_6_an_unknown_method_is_told_apart_by_its_code(robot: NewAgent, method: str) -> None:
     old, new = send(message(method), robot, session(robot)), modern(method, robot)
     assert [(each.status_code, code(each), each.json()["id"]) for each in (old, new)] == [

@@ -10,7 +10,7 @@ import pytest
 from execution.models import McpSession
 from policy.agents import NewAgent
 from registry.models import ToolkitVersion
-from tests.mcp.wire import LEGACY, META, MODERN, code, message, meta, modern, refusals, result, send
+from tests.mcp.wire import LEGACY, META, MODERN, code, message, meta, modern, refusals, result, send, session
 
 LACKING = [f"{META}protocolVersion", f"{META}clientCapabilities"]
 REMOVED = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list"]
@@ -173,3 +173,32 @@ def test_a_modern_request_costs_no_query_more_than_a_door_without_sessions(
     with CaptureQueriesContext(connection) as of_oxp:
         send(call, robot, path="/tools/call")
     assert len(of_mcp) <= len(of_oxp)
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ],
+)
+def test_40_who_looks_for_what_placet_has_none_of_finds_an_empty_list_with_hints(
+    robot: NewAgent, method: str, name: str
+) -> None:
+    told = modern(method, robot).json()["result"]
+    assert (told[name], told["ttlMs"], told["cacheScope"]) == ([], 60_000, "private")
+    assert set(send(message(method), robot, session(robot)).json()["result"]) == {name}
+    assert code(modern(method, robot, {"cursor": "x"})) == -32602
+
+
+@pytest.mark.parametrize(("method", "param"), [("prompts/get", "name"), ("resources/read", "uri")])
+def test_37_what_is_on_no_list_cannot_be_got_and_is_named(robot: NewAgent, method: str, param: str) -> None:
+    asked = {param: "test://nothing"}
+    for answer in (
+        modern(method, robot, asked, Mcp_Name=asked[param]),
+        send(message(method, asked), robot, session(robot)),
+    ):
+        assert code(answer) == -32602
+        assert answer.json()["error"]["data"] == asked
+    assert code(send(message(method, {param: 7}), robot, session(robot))) == -32602

@@ -25,7 +25,7 @@ def server_info() -> dict[str, Any]:
 
 def capabilities(era: Era, version: str) -> dict[str, Any]:
     """What clients of this revision can ask for."""
-    told: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
+    told: dict[str, Any] = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}, "logging": {}}
     if era is Era.MODERN:
         told["extensions"] = tasksupport.EXTENSIONS
     elif version >= tasksupport.SINCE:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from execution.protocols.mcp import calling, discovery, listing, subscriptions, tasks
+from execution.protocols.mcp.emptylists import empty, unknown
 from execution.protocols.mcp.exchange import Era, Exchange, Stream
 from policy.scopes import CALL, READ
 
@@ -35,6 +36,11 @@ METHODS: Mapping[str, Method] = {
     "subscriptions/listen": Method(answer=subscriptions.listen, eras=MODERN, scope=READ),
     "tools/list": Method(answer=listing.tools_list, eras=EVERY, scope=READ),
     "tools/call": Method(answer=calling.tools_call, eras=EVERY, scope=CALL, name_param="name"),
+    "prompts/list": Method(answer=empty("prompts"), eras=BOTH, scope=READ),
+    "resources/list": Method(answer=empty("resources"), eras=BOTH, scope=READ),
+    "resources/templates/list": Method(answer=empty("resourceTemplates"), eras=BOTH, scope=READ),
+    "prompts/get": Method(answer=unknown("prompt", "name"), eras=BOTH, scope=READ, name_param="name"),
+    "resources/read": Method(answer=unknown("resource", "uri"), eras=BOTH, scope=READ, name_param="uri"),
     "tasks/get": Method(answer=tasks.tasks_get, eras=BOTH, scope=CALL, name_param="taskId", since="2025-11-25"),
     "tasks/cancel": Method(answer=tasks.tasks_cancel, eras=BOTH, scope=CALL, name_param="taskId", since="2025-11-25"),
     "tasks/update": Method(answer=tasks.tasks_update, eras=MODERN, scope=CALL, name_param="taskId"),
