@@ -221,17 +221,24 @@ class Sweep:
     def cells(self) -> set[tuple[str, str]]:
         """Every (encoding, sink) in which one of that encoding's canaries can be read."""
         wanted = {name: [ENCODINGS[name](text) for of, text in self.spilled if of == name] for name in ENCODINGS}
+        looks = {name: set().union(*map(shapes, texts)) for name, texts in wanted.items()}
         return {
             (name, sink)
             for sink in self.sinks.found
-            for name, texts in wanted.items()
-            if any(shape in self.sinks.bytes(sink) for text in texts for shape in shapes(text))
+            for content in [self.sinks.bytes(sink)]
+            for name, found in looks.items()
+            if any(look in content for look in found)
         }
 
     def cores(self) -> set[str]:
         """Sinks in which the plain core of any canary can be read, whatever is around it."""
         texts = {part.encode() for _, text in self.spilled for part in (text[:16], text[-16:])}
-        return {sink for sink in self.sinks.found if any(part in self.sinks.bytes(sink) for part in texts)}
+        return {
+            sink
+            for sink in self.sinks.found
+            for content in [self.sinks.bytes(sink)]
+            if any(part in content for part in texts)
+        }
 
 
 def shapes(text: str) -> set[bytes]:
