@@ -58,7 +58,8 @@ def verified(token: str, header: Mapping[str, Any], *, resource: str) -> Issued:
     if not isinstance(issuer, str) or issuer not in settings.PLACET_JWT_ISSUERS:
         raise BadToken("The token's 'iss' is not accepted here")
     expires = _lifetime(claims)
-    audiences = claims.get("aud") if isinstance(claims.get("aud"), list) else [claims.get("aud")]
+    told = claims.get("aud")
+    audiences = told if isinstance(told, list) else [told]
     accepted = [*settings.PLACET_JWT_AUDIENCE, *([resource] if resource else [])]
     if not any(audience in accepted for audience in audiences):
         raise BadToken("The token's 'aud' is not this server")
