@@ -209,6 +209,14 @@ def webhook(name: str) -> str:
     return os.environ[name]
 
 
+def keyset(name: str) -> str:
+    """Where a key set lies: the address of one, as for webhooks, or the whole path of a file; empty if not set."""
+    value = os.environ.get(name, "")
+    if not value or "://" in value:
+        return webhook(name)
+    return str(Path(value).expanduser().absolute())  # links are followed when it is read: they may be moved on
+
+
 def own_url(name: str, default: str) -> str:
     """The address people reach us by, without the slash at its end."""
     parts = _url(name)

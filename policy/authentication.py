@@ -16,8 +16,10 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from policy import agents, scopes
+from policy import agents, issuedtokens, keysets, scopes
 from policy.caller import Caller
+from policy.issuedtokens import BadToken
+from policy.keyset import KeySet
 from policy.models import Agent, Credential
 from policy.models.agent import AGENT_NAME
 from policy.sealedbox import Unsealable
@@ -31,9 +33,12 @@ CLOCK_LEEWAY = 10
 CHALLENGE = 'Bearer realm="placet"'
 # The same for a name that is no agent and for a wrong signature: who has no secret learns no names.
 BAD_TOKEN = "The token is malformed, expired or not signed with the secret of the agent it names"
+BAD_ISSUED = "The token is malformed, expired, not signed by an accepted issuer, or names no agent"
+
+_Moment = tuple[int, KeySet | None]  # the revision, and the keys of issuers
 
 _cache: dict[bytes, tuple[Caller, float]] = {}
-_cached_at = -1
+_cached_at: _Moment | None = None
 _lock = Lock()
 
 
@@ -46,7 +51,7 @@ class MalformedCredential(NotAuthenticated):
 
 
 def authenticate(headers: Mapping[str, str], *, resource: str = "") -> Caller:
-    """The caller behind a request's headers; proven credentials are remembered until the revision moves.
+    """The caller behind a request's headers; proven credentials are remembered until revision or keys move.
 
     `resource` is the address of the endpoint that is asked, if tokens may be made out to it alone.
     """
@@ -56,7 +61,7 @@ def authenticate(headers: Mapping[str, str], *, resource: str = "") -> Caller:
     if len(token) > MAX_TOKEN:
         raise NotAuthenticated("The credential is too long")
     digest = hashlib.sha256(f"{resource}\n{token}".encode("utf-8", "surrogatepass")).digest()
-    seen = revision.current()
+    seen = revision.current(), keysets.current()
     if (known := _remembered(digest, seen)) is not None:
         return known
     caller, until = _by_jwt(token, resource) if token.count(".") == 2 else _by_key(token)
@@ -135,6 +140,24 @@ def _by_key(key: str) -> tuple[Caller, float]:
 
 
 def _by_jwt(token: str, resource: str) -> tuple[Caller, float]:
+    """Its algorithm says who signs so: issuers never with a secret, agents with nothing else."""
+    header = issuedtokens.header_of(token) if settings.PLACET_JWKS else None
+    return _by_secret(token, resource) if header is None else _by_issuer(token, header, resource)
+
+
+def _by_issuer(token: str, header: Mapping[str, Any], resource: str) -> tuple[Caller, float]:
+    """RS256 or ES256 with a key of an authorization server; a claim of it names the agent."""
+    try:
+        issued = issuedtokens.verified(token, header, resource=resource)
+    except BadToken as error:
+        raise NotAuthenticated(str(error) or BAD_ISSUED) from error
+    agent = _agent_named(issued.agent)
+    if agent is None:
+        raise NotAuthenticated(BAD_ISSUED)
+    return _caller(agent, f"jwt:{issued.issuer}", issued.claims), issued.expires
+
+
+def _by_secret(token: str, resource: str) -> tuple[Caller, float]:
     """HS256 with the agent's own secret; `exp` at most 15 minutes ahead; `aud`, if present, one of ours.
 
     A `scope` limits what the token is good for; without one, the agent's permissions and the rules alone do.
@@ -165,9 +188,12 @@ def _by_jwt(token: str, resource: str) -> tuple[Caller, float]:
         accepted = [*settings.PLACET_JWT_AUDIENCE, *([resource] if resource else [])]
         if not any(audience in accepted for audience in audiences):
             raise NotAuthenticated("The token's 'aud' is not this server")
+    return _caller(agent, "jwt", claims), expires
+
+
+def _caller(agent: Agent, credential: str, claims: Mapping[str, Any]) -> Caller:
     granted = _scopes(claims)
-    caller = Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="jwt", scopes=granted)
-    return caller, expires
+    return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential=credential, scopes=granted)
 
 
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
@@ -185,7 +211,7 @@ def _agent_named(subject: object) -> Agent | None:
     return Agent.objects.filter(name=subject, is_active=True, user__is_active=True).first()
 
 
-def _remembered(digest: bytes, now: int) -> Caller | None:
+def _remembered(digest: bytes, now: _Moment) -> Caller | None:
     global _cache, _cached_at
     with _lock:
         if now != _cached_at or len(_cache) > 10_000:
@@ -196,8 +222,8 @@ def _remembered(digest: bytes, now: int) -> Caller | None:
     return entry[0]
 
 
-def _remember(digest: bytes, caller: Caller, until: float, seen: int) -> None:
-    """Kept under the revision that was read before the look-up: what has changed since is looked up again."""
+def _remember(digest: bytes, caller: Caller, until: float, seen: _Moment) -> None:
+    """Kept under what held before the look-up: what has changed since is looked up again."""
     with _lock:
         if seen == _cached_at:
             _cache[digest] = (caller, until)

@@ -12,7 +12,7 @@ class Caller:
     agent_id: int
     name: str
     user_id: int  # the user that holds the agent's permissions
-    credential: str  # how it proved itself: "key:AbC12…", "jwt" or "anonymous"
+    credential: str  # how it proved itself: "key:AbC12…", "jwt", "jwt:<issuer>" or "anonymous"
     scopes: frozenset[str] | None = None  # what its token is limited to; None: nothing but permissions and rules
 
     def may(self, scope: str) -> bool:

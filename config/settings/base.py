@@ -234,6 +234,10 @@ PLACET_EGRESS_ALLOW = env.networks("PLACET_EGRESS_ALLOW")
 # docker or podman, by name or by path; the first that answers if it is empty.
 PLACET_CONTAINER_ENGINE = env.text("PLACET_CONTAINER_ENGINE", "")
 PLACET_JWT_AUDIENCE = env.words("PLACET_JWT_AUDIENCE", "placet")
+# Tokens of an authorization server: its keys (a file or an address), the issuers it speaks for, who the caller is.
+PLACET_JWKS = env.keyset("PLACET_JWKS")
+PLACET_JWT_ISSUERS = env.words("PLACET_JWT_ISSUERS") or PLACET_AUTHORIZATION_SERVERS
+PLACET_JWT_AGENT_CLAIM = env.text("PLACET_JWT_AGENT_CLAIM", "") or "sub"
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
 PLACET_PORT = env.whole("PORT", 8000, at_least=1)

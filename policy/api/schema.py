@@ -13,6 +13,10 @@ class AgentKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
 
     def get_security_definition(self, auto_schema: Any) -> list[dict[str, Any]]:
         return [
-            {"type": "http", "scheme": "bearer", "description": "An agent's key, or a JWT signed with its secret."},
+            {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "An agent's key, or a JWT signed with its secret or by your authorization server.",
+            },
             {"type": "apiKey", "in": "header", "name": "OXP-API-Key", "description": "An agent's key."},
         ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.protocols.conftest import hands, publish, robot, toolkits  # noqa: F401
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -40,3 +43,16 @@ def person(db: None) -> User:
     from django.contrib.auth.models import User
 
     return User.objects.create_user("petra", password="correct horse battery")
+
+
+@pytest.fixture
+def issuer_keys(settings: Any, tmp_path: Path) -> Path:
+    """The file of an authorization server's key set, which shows a key of each kind."""
+    from tests.policy.issuer import EC, ISSUER, RSA, jwk, key_set
+
+    path = tmp_path / "jwks.json"
+    path.write_bytes(key_set(jwk(RSA, kid="r1", use="sig"), jwk(EC, kid="e1")))
+    settings.PLACET_JWKS, settings.PLACET_JWT_ISSUERS = str(path), [ISSUER]
+    settings.PLACET_URL = "https://placet.example"
+    settings.PLACET_AUTHORIZATION_SERVERS = [ISSUER]
+    return path
