@@ -13,13 +13,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-import cel
-
 from policy.cel import cost
 from policy.cel.autopsy import cause, kind_of
 from policy.cel.checking import Checker
 from policy.cel.constants import Incomputable, constant, constant_parts
-from policy.cel.engine import Panic, program, run
+from policy.cel.engine import Panic, Program, program, run
 from policy.cel.environment import shapes
 from policy.cel.parsing import parsed
 from policy.cel.possibility import Possibility
@@ -42,7 +40,7 @@ class Condition:
     """An expression ready to be judged; the same text is the same object, for every thread."""
 
     text: str
-    _program: cel.Program = field(repr=False, compare=False)
+    _program: Program = field(repr=False, compare=False)
     _tree: Node = field(repr=False, compare=False)
     _reads: Mapping[str, Fields] = field(repr=False, compare=False)
     _largest_input: int | None = field(repr=False, compare=False)

@@ -16,7 +16,7 @@ class AgentKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
             {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "An agent's key, or a JWT signed with its secret or by your authorization server.",
+                "description": "An agent's key, or a JWT that it or your issuer signed.",
             },
             {"type": "apiKey", "in": "header", "name": "OXP-API-Key", "description": "An agent's key."},
         ]
