@@ -87,7 +87,7 @@ def test_a_token_signed_by_nobody_is_refused(robot: NewAgent, algorithm: Any) ->
         ("RS256", RSA, "../../../dev/null"),
         ("RS256", RSA, "r1' OR '1'='1"),
     ],
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else "key",
 )
 def test_a_key_checks_its_own_algorithm_under_its_own_name(
     robot: NewAgent,

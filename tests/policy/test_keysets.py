@@ -88,7 +88,7 @@ def names(found: keyset.KeySet | None) -> set[str | None]:
         {"kty": "OKP", "crv": "Ed25519", "x": "AAAA", "kid": "x"},
         {},
     ],
-    ids=lambda key: json.dumps(key)[:60],
+    ids=lambda _: "key",  # what it looks like differs by process
 )
 def test_a_key_that_is_weak_or_made_for_something_else_is_left_out(other: dict[str, Any]) -> None:
     assert names(keyset.read(key_set(other, jwk(RSA, kid="r1")))) == {"r1"}
@@ -116,7 +116,7 @@ def test_a_key_that_is_weak_or_made_for_something_else_is_left_out(other: dict[s
         key_set(jwk(RSA), json.loads(RSAAlgorithm.to_jwk(NEW))),
         key_set(jwk(RSA), json.loads(ECAlgorithm.to_jwk(EC))),
     ],
-    ids=lambda text: repr(text[:40]),
+    ids=lambda _: "text",
 )
 def test_what_is_no_set_of_public_keys_with_names_is_refused(text: bytes) -> None:
     with pytest.raises(BadKeySet):
