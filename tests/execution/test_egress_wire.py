@@ -222,6 +222,7 @@ def test_a_bomb_is_unpacked_no_further_than_the_limit(server: ToolServer) -> Non
         ("gzip", gzip.compress(b"one") + b"two"),
         ("deflate", b"neither is this"),
     ],
+    ids=lambda part: part if isinstance(part, str) else "body",
 )
 def test_what_cannot_be_unpacked_is_no_answer(server: ToolServer, coding: str, body: bytes) -> None:
     server.answers["/"] = answer(body, Content_Encoding=coding)
