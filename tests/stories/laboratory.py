@@ -115,7 +115,7 @@ class Laboratory:
         except (OSError, http.client.HTTPException):
             return None
 
-    def until(self, id: str, *states: str, seconds: float = 30) -> Any:
+    def until(self, id: str, *states: str, seconds: float = 60) -> Any:
         """The call, once it is in one of these states."""
         deadline = time.monotonic() + seconds
         while (call := self.get(id))["state"] not in states:
@@ -123,7 +123,7 @@ class Laboratory:
             time.sleep(0.05)
         return call
 
-    def ended(self, id: str, *, seconds: float = 30) -> Any:
+    def ended(self, id: str, *, seconds: float = 60) -> Any:
         deadline = time.monotonic() + seconds
         while (call := self.get(id, wait=1))["state"] in OPEN:
             assert time.monotonic() < deadline, f"still {call['state']} after {seconds} s"

@@ -42,7 +42,7 @@ def test_a_killed_worker_process_costs_an_idempotent_call_one_more_attempt(labor
 
 
 def test_a_killed_worker_leaves_what_may_not_run_again_to_a_person(laboratory: Laboratory) -> None:
-    safe, safe_ledger = running(laboratory, "SlowButSafe", 1.0)
+    safe, safe_ledger = running(laboratory, "SlowButSafe", 4.0)  # so long that it still runs once the other has begun
     call, ledger = running(laboratory, "Slow", 1.0)
     laboratory.kill("celery")
     killed = time.monotonic()
