@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from execution import bell, calls
+from execution import bell, calls, stopping
 from execution.messages import CallOutcome
 from execution.models import Call, State
 from execution.outcomes import outcome_of
@@ -79,7 +79,7 @@ def _followed(call: UUID, moved: threading.Event, until: float) -> CallOutcome:
         moved.clear()
         row = calls.read(call)
         assert row is not None
-        left = until - time.monotonic()
+        left = _left(until)
         if not row.is_open or row.state == State.AWAITING_APPROVAL or left <= 0:  # people take longer than a door waits
             return outcome_of(row)
         moved.wait(min(left, LOOK_AGAIN))
@@ -90,11 +90,16 @@ def until_moved(call: Call, *, wait: float) -> None:
     moved = threading.Event()
     phase = _phase(call.state)
     with bell.listening(str(call.pk), moved.set), patience(wait) as until:
-        while (left := until - time.monotonic()) > 0:
+        while (left := _left(until)) > 0:
             moved.clear()
             if _phase(Call.objects.values_list("state", flat=True).get(pk=call.pk)) != phase:
                 return
             moved.wait(min(left, LOOK_AGAIN))
+
+
+def _left(until: float) -> float:
+    """Seconds; none once this server is about to end: the call goes on, and its caller can ask for it again."""
+    return 0.0 if stopping.is_stopping() else until - time.monotonic()
 
 
 def _phase(state: str) -> str:

@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import os
 import sys
+import time
 from _thread import _count as threads_running
 from _thread import allocate_lock
 from collections.abc import Callable
@@ -21,7 +22,9 @@ from placet.errors import ToolError
 
 MAX_TEXT = 4000  # characters of a message that leaves the host
 MAX_LOGS = 200  # log lines of one call
-MAX_PROGRESS = 1000  # progress reports of one call
+MAX_PROGRESS = 1000  # progress reports of one call that are told as they come
+PROGRESS_EVERY = 1.0  # seconds between those that follow; the last one is always told
+MAX_TALK = 3_000_000  # bytes of both with their words; what follows are numbers, and the other end takes 4,000,000
 MAX_ANSWER = 1_000_000  # bytes of a final frame, unless the request says otherwise
 UNEXPECTED = "The tool failed unexpectedly"
 MAX_FILES = 512
@@ -44,12 +47,14 @@ class LoadError(Exception):
 class Call:
     """One call as the host sees it: the frames it sends while it runs, bounded, and none once it has ended."""
 
-    __slots__ = ("_fd", "_is_over", "_left", "_lock", "_pid")
+    __slots__ = ("_fd", "_held", "_is_over", "_lock", "_logs", "_next_at", "_pid", "_reports", "_room")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._pid = os.getpid()
-        self._left = {"log": MAX_LOGS, "progress": MAX_PROGRESS}
+        self._logs, self._reports, self._room = MAX_LOGS, MAX_PROGRESS, MAX_TALK
+        self._next_at = 0.0
+        self._held: dict[str, Any] | None = None
         self._lock = allocate_lock()  # Threads of a tool may speak at the same time.
         self._is_over = False
 
@@ -62,20 +67,46 @@ class Call:
         if not self.is_ours:
             return
         with self._lock:
-            kind = frame["kind"]
-            if self._is_over or self._left[kind] < 0:
+            if self._is_over:
                 return
-            self._left[kind] -= 1
-            if self._left[kind] < 0:
-                if kind == "progress":
-                    return
-                frame = {"kind": "log", "level": "warning", "message": "More was written than is kept"}
-            frame["message"] = clean(frame["message"])
-            frames.write(self._fd, frames.pack(frame))
+            if frame["kind"] == "progress":
+                self._progress(frame)
+            elif self._logs >= 0:
+                self._log(frame)
 
     def end(self) -> None:
+        """Nothing is said from here on but how far it came, if that was held back."""
         with self._lock:
+            if self._held is not None:
+                self._report(self._held)
             self._is_over = True
+
+    def _log(self, frame: dict[str, Any]) -> None:
+        self._logs -= 1
+        packed = frames.pack({**frame, "message": clean(frame["message"])})
+        if self._logs < 0 or len(packed) > self._room:
+            self._logs = -1
+            packed = frames.pack({"kind": "log", "level": "warning", "message": "More was written than is kept"})
+        self._send(packed)
+
+    def _progress(self, frame: dict[str, Any]) -> None:
+        """The first ones as they come, then now and then the latest."""
+        now = time.monotonic()
+        if self._reports <= 0 and now < self._next_at:
+            self._held = frame
+            return
+        self._reports -= 1
+        self._next_at = now + PROGRESS_EVERY
+        self._report(frame)
+
+    def _report(self, frame: dict[str, Any]) -> None:
+        self._held = None
+        packed = frames.pack({**frame, "message": clean(frame["message"])})
+        self._send(packed if len(packed) <= self._room else frames.pack({**frame, "message": ""}))
+
+    def _send(self, packed: bytes) -> None:
+        self._room -= len(packed)
+        frames.write(self._fd, packed)
 
 
 class Printed:

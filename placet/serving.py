@@ -188,6 +188,8 @@ class Worker:
                         log.warning("call %s is not ours any more: %s", taken.request, error)
                 except Exception as error:  # a beat that fails must not stop the next one
                     log.warning("a heartbeat of call %s failed: %s", taken.request, error)
+            if not self._held:  # servers close what is not used, and the next beat must not be the one to find out
+                self._client.leave()
         self._client.leave()
 
     def _let_go(self, taken: Taken) -> bool:
@@ -222,7 +224,7 @@ class Worker:
             told = _told(error)
         except BadResult as error:
             told = _unusable(error)
-        except Exception as error:
+        except BaseException as error:  # a tool that calls sys.exit() ends its call, not its worker
             log.exception("%s failed", request["toolId"])
             told = {"error": UNEXPECTED, "developerMessage": f"{type(error).__name__}: {error}"[:MAX_TEXT]}
         else:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from config.reaper import Reaper
 from tests import loopback, needs
@@ -23,6 +24,10 @@ NOT_RUN = pytest.StashKey[list[tuple[str, str]]]()
 ELSEWHERE = pytest.StashKey[int]()
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 RESOURCES = pytest.StashKey[ExitStack]()
+
+# What an example takes on a busy machine says nothing about the product.
+settings.register_profile("placet", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("placet")
 
 
 @pytest.hookimpl(tryfirst=True)

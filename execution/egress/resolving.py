@@ -37,9 +37,9 @@ def permit(address: Address) -> None:
 class _Lookup(threading.Thread):
     """One question to the system's resolver, which knows no deadline of its own."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, place: threading.Semaphore) -> None:
         super().__init__(name="placet-lookup", daemon=True)
-        self.host = host
+        self.host, self._place = host, place
         self.found: list[Address] | None = None
         self.is_over = threading.Event()  # answered, or no longer waited for
 
@@ -50,14 +50,14 @@ class _Lookup(threading.Thread):
                 answers = socket.getaddrinfo(self.host, None, type=socket.SOCK_STREAM)
                 self.found = list(dict.fromkeys(ip_address(str(answer[4][0])) for answer in answers))
         finally:
-            _places.release()
+            self._place.release()
             self.is_over.set()
 
 
 def _looked_up(host: str, deadline: float, cancel: Cancel | None) -> list[Address]:
     if not _places.acquire(blocking=False):
         raise EgressFailed("too many names are being looked up", False)
-    lookup = _Lookup(host)
+    lookup = _Lookup(host, _places)
     try:
         lookup.start()
     except RuntimeError:  # no more threads

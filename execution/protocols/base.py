@@ -14,6 +14,7 @@ from django.views import View
 
 from audit import trail
 from execution.pipeline.admit import admit
+from execution.protocols.bodies import Crowded
 from execution.protocols.dialect import Answer, Dialect, Manner, Refusal, seconds
 from policy.authentication import CHALLENGE, NotAuthenticated, authenticate
 from policy.caller import Caller
@@ -182,12 +183,22 @@ def body_of(request: HttpRequest) -> bytes:
             raise Refusal("malformed", "Content-Length must be a whole number")
         if len(length) > 9 or int(length) > MAX_BODY:
             _too_large()
-    elif request.META.get("HTTP_TRANSFER_ENCODING") and request.META.get("wsgi.input_terminated"):
-        return _chunked(request)
     try:
+        if not length and request.META.get("HTTP_TRANSFER_ENCODING") and request.META.get("wsgi.input_terminated"):
+            return _chunked(request)
         return request.body
-    except (UnreadablePostError, SuspiciousOperation) as error:
+    except (UnreadablePostError, SuspiciousOperation, Crowded) as error:
+        if _is_crowded(error):
+            message = "So many bodies are on their way that this one was not read; send it again"
+            raise Refusal("crowded", message, status=503, headers={"Retry-After": "1"}) from error
         raise Refusal("malformed", "The body could not be read to its end") from error
+
+
+def _is_crowded(error: BaseException | None) -> bool:
+    """Django wraps what went wrong while it read, and wraps it again."""
+    while error is not None and not isinstance(error, Crowded):
+        error = error.__cause__
+    return error is not None
 
 
 def _chunked(request: HttpRequest) -> bytes:

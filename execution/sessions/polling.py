@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 from uuid import UUID
 
-from execution import bell, dispatch
+from execution import bell, dispatch, stopping
 from execution.models import Call
 from execution.sessions import offers, pulls, register, seats
 from execution.sessions.register import Served
@@ -45,7 +45,7 @@ def pending(caller: Caller, served: Served, *, wait: float, limit: int, after: U
                 return None
             page = _look(now, limit, after)
             left = until - time.monotonic()
-            if page.calls or left <= 0:
+            if page.calls or left <= 0 or stopping.is_stopping():
                 return page
             rung.wait(min(left, LOOK_AGAIN))
 

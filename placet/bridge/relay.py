@@ -87,6 +87,8 @@ class Relay:
             return
         request.thread = threading.Thread(target=self._follow, args=[request], daemon=True)
         request.thread.start()
+        if request.method == "initialize" and not request.version:
+            request.thread.join(SHORT)  # whatever a client sends without waiting needs the session that this opens
 
     def _follow(self, request: _Request) -> None:
         """From the request to its answer, which is written exactly once, whatever happens."""

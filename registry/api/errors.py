@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.request import UnreadablePostError
 from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -86,6 +87,9 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
         if (wait := getattr(error, "wait", None)) is not None:
             response["Retry-After"] = str(int(wait))
         return response
+    if isinstance(error, UnreadablePostError):  # whoever is still there to hear of it was not given a seat
+        message = "The body could not be read; send it again."
+        return Response({"code": "unavailable", "message": message}, status=503, headers={"Retry-After": "1"})
     logger.error("a request to /api/ failed", exc_info=error)
     return Response({"code": "internal", "message": _INTERNAL}, status=500)
 

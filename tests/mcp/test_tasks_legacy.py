@@ -198,6 +198,16 @@ def test_waiting_for_a_result_has_an_end(client: LegacyClient, ledger: Path, mon
     assert blocking._seated.total() == 0
 
 
+def test_a_server_that_ends_lets_go_who_waits_for_a_result(
+    client: LegacyClient, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = start(client, ledger)["taskId"]
+    monkeypatch.setattr("execution.stopping.is_stopping", lambda: True)
+    began = time.monotonic()
+    assert "longer" in client.send("tasks/result", {"taskId": task}).error["message"]
+    assert time.monotonic() - began < 10
+
+
 def waiting(client: LegacyClient, agent: int = 1) -> Any:
     """The stream of one who waits, seated, in this thread."""
     caller = Caller(agent_id=agent, name="bot", user_id=1, credential="key:test")

@@ -99,6 +99,7 @@ def test_the_plain_dialect_names_the_parameter(key: str) -> None:
         {"name": "Desk_Echo", "_meta": {CALL_ID: "a\nb"}},
         {"name": "Desk_Echo", "_meta": {"progressToken": 1.5}},
         {"name": "Desk_Echo", "_meta": {"progressToken": True}},
+        {"name": "Desk_Echo", "_meta": {"progressToken": "t" * 1001}},  # each notification would repeat it
         {"name": "Desk_Echo", "_meta": {"placet.dev/context": {"secrets": "x"}}},
     ],
 )

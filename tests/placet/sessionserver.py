@@ -86,6 +86,7 @@ def session_server() -> Iterator[SessionServer]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        timeout = 1.0  # seconds after which a connection that nobody uses is closed, as servers do
 
         def _do(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

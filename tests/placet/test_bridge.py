@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from tests.placet.stub import (
     INITIALIZE,
+    INITIALIZED,
     KEY,
     MODERN,
     Old,
@@ -32,6 +34,21 @@ def test_the_older_wire_keeps_its_session_and_version(opened: Open) -> None:
         assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("session-1", "2025-11-25")
         assert "mcp-method" not in headers
     assert {seen.headers["authorization"] for seen in stub.seen} == {f"Bearer {KEY}"}
+
+
+def test_what_is_sent_before_the_handshake_is_answered_waits_for_it(opened: Open) -> None:
+    server = Old()
+
+    def slow(seen: Seen) -> Says:
+        if seen.method == "initialize":
+            time.sleep(0.3)
+        return server(seen)
+
+    desk, stub = opened(slow)
+    desk.send(request("initialize", 0, **INITIALIZE), INITIALIZED, request("tools/list", 1))
+    assert [desk.hear()["id"], desk.hear()["result"]] == [0, {"of": "tools/list"}]
+    (told,) = stub.of("notifications/initialized")
+    assert told.headers["mcp-session-id"] == "session-1"
 
 
 def test_the_modern_wire_repeats_in_headers_what_the_body_says(opened: Open) -> None:

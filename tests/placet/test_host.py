@@ -212,25 +212,6 @@ def test_what_is_printed_becomes_log_lines(start_host: Any) -> None:
     ]
 
 
-def test_a_flood_of_words_is_cut(start_host: Any) -> None:
-    host = start_host(
-        "from placet import ToolContext\n"
-        "def go(context: ToolContext):\n"
-        "    for number in range(5000):\n"
-        "        print('x' * 9000)\n"
-        "        context.progress(number)\n"
-        "def endless():\n"
-        "    for _ in range(3000): print('x' * 9000, end='')\n"
-    )
-    told = host.call("tools:go")
-    logs = [frame for frame in told if frame["kind"] == "log"]
-    assert len(logs) == 201
-    assert logs[-1]["message"] == "More was written than is kept"
-    assert max(len(log["message"]) for log in logs) == 4001
-    assert len([frame for frame in told if frame["kind"] == "progress"]) == 1000
-    assert len(host.call("tools:endless")) == 2
-
-
 def test_threads_may_speak_at_the_same_time(start_host: Any) -> None:
     host = start_host(
         "import threading\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +38,11 @@ def busy() -> None:
 @tool(description="Breaks.")
 def broken() -> None:
     raise KeyError("no such thing")
+
+
+@tool(description="Leaves.")
+def leaves() -> None:
+    sys.exit("no more of this")
 
 
 @tool(description="Returns what JSON cannot say.")
@@ -105,6 +111,7 @@ def test_a_tool_gets_what_its_caller_brought(server: SessionServer) -> None:
     [
         ("Busy", {}, {"error": "Busy", "canRetry": True, "retryAfterMs": 50, "developerMessage": "overloaded"}),
         ("Broken", {}, {"error": "The tool failed unexpectedly", "developerMessage": "KeyError: 'no such thing'"}),
+        ("Leaves", {}, {"error": "The tool failed unexpectedly", "developerMessage": "SystemExit: no more of this"}),
         ("Unspeakable", {}, {"error": "The tool gave no usable result"}),
         ("Add", {"a": "two", "b": 3}, {"error": "Some input parameters are invalid", "canRetry": False}),
         ("Add", {"a": 2}, {"error": "The tool failed unexpectedly"}),
@@ -129,6 +136,21 @@ def test_heartbeats_go_on_while_the_tool_works(server: SessionServer) -> None:
         assert len(server.beats) - before >= 2
         gate.set()
         assert server.answered()["result"] == "through"
+
+
+def test_a_call_after_a_long_rest_is_kept_alive_from_its_first_heartbeat_on(
+    server: SessionServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(server):
+        for id in ("r-1", "r-2"):
+            gate.clear()
+            server.offer("Waits", id)
+            while server.beats.count(id) < 4:  # the first takes it, and those that follow keep it
+                time.sleep(0.01)
+            gate.set()
+            server.answered(id)
+            time.sleep(1.5)  # longer than the server keeps a connection that nobody uses
+    assert not [record for record in caplog.records if "heartbeat" in record.message]
 
 
 def test_several_calls_run_at_once_and_no_more_than_allowed(server: SessionServer) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection
 
-from execution import bell
+from execution import bell, dispatch
+from execution.errors import ErrorCode
 from tests.sessions.conftest import Ask, Publish
 from tests.sessions.worker import Worker
 
@@ -95,6 +96,20 @@ def test_without_work_the_answer_is_empty_once_patience_ends(worker: Worker) -> 
     began = time.monotonic()
     assert worker.requests(wait=0.3) == []
     assert 0.25 < time.monotonic() - began < 5
+
+
+def test_a_server_that_ends_lets_everyone_go_who_waits(
+    worker: Worker, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("execution.stopping.is_stopping", lambda: True)
+    began = time.monotonic()
+    assert worker.requests(wait=20) == []
+    call = ask()
+    failure = dispatch.follow(call.pk, wait=20).failure
+    dispatch.until_moved(call, wait=20)
+    assert failure is not None
+    assert failure.code is ErrorCode.STILL_RUNNING
+    assert time.monotonic() - began < 10
 
 
 def test_a_retry_is_not_offered_before_its_time(publish: Publish, hire: Hire, ask: Ask) -> None:

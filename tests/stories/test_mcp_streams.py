@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -203,6 +204,19 @@ def test_streams_are_bounded_and_the_places_of_those_who_left_are_free_again(lab
             return client.status == 200
 
     assert wait_until(is_free, 10)
+
+
+def test_clients_that_never_send_their_bodies_leave_the_threads_to_others(laboratory: Laboratory) -> None:
+    """More of them than there are threads; each has announced a body, and sent one byte of it."""
+    told = [f"Host: 127.0.0.1:{laboratory.product.port}", f"Authorization: Bearer {laboratory.key}", f"Accept: {BOTH}"]
+    head = ["POST /mcp HTTP/1.1", *told, "Content-Type: application/json", "Content-Length: 5000", "", "{"]
+    with ExitStack() as open_ones:
+        for _ in range(80):
+            half = socket.create_connection(("127.0.0.1", laboratory.product.port), timeout=10)
+            open_ones.enter_context(half).sendall("\r\n".join(head).encode())
+        assert wait_until(laboratory.is_healthy, 15)
+        assert half.recv(12) == b"HTTP/1.1 503"  # the last of them
+        assert laboratory.is_healthy()
 
 
 def test_48_a_server_that_ends_says_so_to_whoever_listens_and_does_not_wait_for_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from execution import bell, calls
+from execution import bell, calls, stopping
 from execution.models import Call
 from execution.protocols.mcp.exchange import Exchange
 from execution.protocols.mcp.rpcerrors import UNAVAILABLE, RpcError
@@ -48,7 +48,7 @@ def until_final(exchange: Exchange, call: Call, told: Told) -> Iterator[Mapping[
                 state = row.state
                 yield {"method": "notifications/tasks/status", "params": task(row, exchange, legacy_status(row))}
             left = until - time.monotonic()
-            if left <= 0:
+            if left <= 0 or stopping.is_stopping():
                 yield {"error": _still_going().as_error()}
                 return
             moved.wait(min(left, LOOK_AGAIN))

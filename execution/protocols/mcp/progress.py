@@ -22,6 +22,7 @@ from execution.protocols.mcp.rpcerrors import INVALID_PARAMS, RpcError
 log = logging.getLogger(__name__)
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+MAX_TOKEN = 1_000  # characters, as many as an id has: each notification repeats it to a client that may not read
 Message = Mapping[str, Any]
 
 
@@ -61,6 +62,8 @@ def wishes(exchange: Exchange) -> Wishes:
     token = exchange.meta.get("progressToken")
     if token is not None and (isinstance(token, bool) or not isinstance(token, str | int)):
         raise RpcError(INVALID_PARAMS, "Invalid params: _meta.progressToken must be a string or an integer")
+    if isinstance(token, str) and len(token) > MAX_TOKEN:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: _meta.progressToken is longer than {MAX_TOKEN} characters")
     level = exchange.meta.get(LOG_LEVEL, "") if exchange.era is Era.MODERN else exchange.log_level
     if level and level not in LEVELS:
         raise RpcError(INVALID_PARAMS, f"Invalid params: _meta {LOG_LEVEL} must be one of {', '.join(LEVELS)}")

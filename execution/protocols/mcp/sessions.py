@@ -16,6 +16,7 @@ from audit.glance import glance
 from execution.models import McpSession
 from execution.protocols.mcp.rpcerrors import INVALID_PARAMS, TOO_MANY, RpcError
 from policy.caller import Caller
+from policy.models import Agent
 from registry.clock import LATER, Later, later_param
 
 QUIET = 60  # seconds unused after which a session makes room for a new one of the same caller
@@ -101,6 +102,7 @@ def end(session: McpSession) -> None:
 
 def _make_room(caller: Caller) -> None:
     """Clients seldom say that they are done, so one that has been quiet gives way; ones in use do not."""
+    Agent.objects.select_for_update(no_key=True).get(pk=caller.agent_id)  # of two at once, one is the last
     own = McpSession.objects.filter(agent_id=caller.agent_id)
     if own.count() < settings.PLACET_MAX_SESSIONS:
         return

@@ -1,0 +1,72 @@
+"""Bodies: whoever reads one waits for its client, so that only so many are read at once, and few of one caller.
+
+A client that announces a body and does not send it would hold a thread of the web for as long as it likes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition
+from typing import Any
+
+PATIENCE = 0.5  # seconds; a body that is there is read in far less
+
+
+class Crowded(OSError):
+    """So many bodies are on their way that this one is not waited for."""
+
+
+class Readers:
+    """Seats for those who read: `in_all`, and `each` for one caller."""
+
+    def __init__(self, *, in_all: int, each: int, patience: float = PATIENCE) -> None:
+        self._in_all, self._each, self._patience = max(1, in_all), max(1, each), patience
+        self._taken: Counter[str] = Counter()
+        self._left = Condition()
+
+    @contextmanager
+    def seat(self, who: str) -> Iterator[None]:
+        with self._left:
+            if not self._left.wait_for(lambda: self._has_room(who), self._patience):
+                raise Crowded("Too many bodies are on their way")
+            self._taken[who] += 1
+        try:
+            yield
+        finally:
+            with self._left:
+                self._taken[who] -= 1
+                if not self._taken[who]:
+                    del self._taken[who]
+                self._left.notify_all()
+
+    def guard(self, environ: dict[str, Any]) -> None:
+        """Has the body of this request read on a seat of its caller, whoever that is: nobody was asked yet."""
+        if environ.get("CONTENT_LENGTH", "0") not in ("", "0") or "HTTP_TRANSFER_ENCODING" in environ:
+            claimed = (environ.get(name) for name in ("HTTP_AUTHORIZATION", "HTTP_OXP_API_KEY", "HTTP_COOKIE"))
+            environ["wsgi.input"] = Body(environ["wsgi.input"], self, next(filter(None, claimed), ""))
+
+    def _has_room(self, who: str) -> bool:
+        return self._taken.total() < self._in_all and self._taken[who] < self._each
+
+
+class Body:
+    """What a client sends, as WSGI has it."""
+
+    def __init__(self, stream: Any, readers: Readers, who: str) -> None:
+        self._stream, self._readers, self._who = stream, readers, who
+
+    def read(self, *size: int) -> bytes:
+        with self._readers.seat(self._who):
+            return bytes(self._stream.read(*size))
+
+    def readline(self, *size: int) -> bytes:
+        with self._readers.seat(self._who):
+            return bytes(self._stream.readline(*size))
+
+    def readlines(self, *hint: int) -> list[bytes]:
+        with self._readers.seat(self._who):
+            return list(self._stream.readlines(*hint))
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self.readline():
+            yield line
