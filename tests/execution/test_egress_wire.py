@@ -1,5 +1,6 @@
 """What comes back from servers that do not play by the rules, over real sockets on loopback."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -11,6 +12,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -338,11 +340,31 @@ def test_tls_of_yesterday_is_refused(secure: ToolServer, certificate: Path, monk
     assert failed.value.is_sent is False
 
 
-def test_a_server_that_speaks_no_tls_gets_no_byte_of_the_request(server: ToolServer) -> None:
-    server.answers["/"] = answer("plain")
-    with pytest.raises(EgressError) as failed:
-        ask(server.url.replace("http:", "https:") + "/", seconds=1)
-    assert (failed.value.is_sent, server.asked) == (False, [])
+def test_a_server_that_speaks_no_tls_gets_no_byte_of_the_request(settings: Any) -> None:
+    settings.PLACET_EGRESS_ALLOW = ["127.0.0.0/8"]
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(speak_plainly, listener)
+        with pytest.raises(EgressError) as failed:
+            ask(f"https://127.0.0.1:{listener.getsockname()[1]}/the-path", seconds=1)
+        greeting = heard.result(timeout=10)
+    assert failed.value.is_sent is False
+    assert greeting[:1] == b"\x16"  # a TLS handshake, and nothing in the clear behind it
+    assert b"the-path" not in greeting
+    assert b"HTTP/1.1" not in greeting
+
+
+def speak_plainly(listener: socket.socket) -> bytes:
+    """All that came over one connection whose first bytes were answered without TLS."""
+    listener.settimeout(10)
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(10)
+        heard = connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain")
+        with contextlib.suppress(ConnectionResetError):
+            while more := connection.recv(65536):
+                heard += more
+    return heard
 
 
 def test_an_answer_under_tls_that_is_cut_short_is_not_taken_for_a_whole_one(
