@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from audit.sealing import seal_new_events
+from execution import totals
 from execution.demohistory import cast, present
 from execution.demohistory.past import Past, fill, moment
 from policy.models import Agent
@@ -37,6 +38,8 @@ def make(*, calls: int, events: int, tools: int = 0) -> Made:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     seal_new_events()
+    while totals.count_due():
+        continue
     return Made(calls=calls, events=max(events, written))
 
 

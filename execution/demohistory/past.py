@@ -151,7 +151,9 @@ class Past:
         luck = self.chance.random()
         if luck < sort.failing:
             return "timed_out" if self.chance.random() < 0.2 else "failed"
-        return {0: "denied", 1: "rejected", 2: "expired", 3: "cancelled"}.get(int((luck - sort.failing) / 0.008), "succeeded")
+        return {0: "denied", 1: "rejected", 2: "expired", 3: "cancelled"}.get(
+            int((luck - sort.failing) / 0.008), "succeeded"
+        )
 
     def _approval(
         self,

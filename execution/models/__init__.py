@@ -3,6 +3,7 @@ from execution.models.breaker import Breaker
 from execution.models.budget import RetryBudget
 from execution.models.call import OPEN, Call, State
 from execution.models.callback import Callback
+from execution.models.calltotal import CallTotal, TotalledSpan
 from execution.models.demotion import Demotion
 from execution.models.elicitation import Elicitation
 from execution.models.mcpsession import McpSession
@@ -15,6 +16,7 @@ __all__ = [
     "Attempt",
     "Breaker",
     "Call",
+    "CallTotal",
     "Callback",
     "Demotion",
     "Elicitation",
@@ -27,4 +29,5 @@ __all__ = [
     "SecretVersion",
     "Session",
     "State",
+    "TotalledSpan",
 ]

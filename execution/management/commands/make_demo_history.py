@@ -23,7 +23,9 @@ class Command(BaseCommand):
         if settings.PLACET_PRODUCTION:
             raise CommandError("A production home gets no invented calls.")
         if not 1 <= calls <= 10_000_000 or not 0 <= tools <= 100_000 or (events is not None and events < 0):
-            raise CommandError("--calls is between 1 and 10,000,000, --tools between 0 and 100,000, --events not below 0.")
+            raise CommandError(
+                "--calls is between 1 and 10,000,000, --tools between 0 and 100,000, --events not below 0."
+            )
         try:
             made = demohistory.make(calls=calls, events=10 * calls if events is None else events, tools=tools)
         except demohistory.AlreadyMade as error:
