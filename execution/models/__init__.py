@@ -7,7 +7,9 @@ from execution.models.calltotal import CallTotal, TotalledSpan
 from execution.models.demotion import Demotion
 from execution.models.elicitation import Elicitation
 from execution.models.mcpsession import McpSession
+from execution.models.pack import Pack
 from execution.models.pin import Pin
+from execution.models.savedfilter import SavedFilter
 from execution.models.secret import Secret, SecretUse, SecretVersion
 from execution.models.session import Pull, Session
 
@@ -21,9 +23,11 @@ __all__ = [
     "Demotion",
     "Elicitation",
     "McpSession",
+    "Pack",
     "Pin",
     "Pull",
     "RetryBudget",
+    "SavedFilter",
     "Secret",
     "SecretUse",
     "SecretVersion",
