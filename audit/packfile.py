@@ -39,12 +39,18 @@ class Entry:
 
 
 class PackFile:
-    """Files are added in order, each in pieces; `close` signs the list of them."""
+    """Files are added in order, each in pieces; last of all `sign` adds the signed list of them."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._zip = zipfile.ZipFile(file, "w", allowZip64=False)
         self._listed: list[dict[str, Any]] = []
+
+    def __enter__(self) -> "PackFile":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._zip.close()
 
     @contextmanager
     def entry(self, name: str, *, is_plain: bool = False) -> Iterator[Entry]:
@@ -63,7 +69,7 @@ class PackFile:
         with self.entry(name) as entry:
             entry.write(content.encode() if isinstance(content, str) else content)
 
-    def close(self, facts: Mapping[str, Any]) -> None:
+    def sign(self, facts: Mapping[str, Any]) -> None:
         """Write down what the pack is about and what is in it, and sign that."""
         body = written({"format": FORMAT, **facts, "files": list(self._listed)})
         key_id, signature = attested(PACK, body)
@@ -71,7 +77,6 @@ class PackFile:
             entry.write(body)
         with self.entry(SIGNATURE, is_plain=True) as entry:
             entry.write(written({"key_id": key_id, "signature": signature.hex()}))
-        self._zip.close()
 
     def _packed(self, info: zipfile.ZipInfo) -> str:
         """The hash of the compressed bytes as they stand in the zip: they have spare bits, which nobody may use."""

@@ -52,15 +52,16 @@ class PackedCalls:
 
 def write_pack(file: IO[bytes], scope: Scope, viewer: Viewer, *, on_progress: Progress = lambda done: None) -> Packed:
     """The whole pack, streamed; the same events, seals, calls and rights make the same bytes."""
-    pack, about, left_out = PackFile(file), PackedCalls(), list[str]()
-    packed = pack_events(pack, scope.events(viewer), on_event=about.see, on_progress=on_progress)
-    _add_calls(pack, about, viewer, left_out, lambda: on_progress(packed.events))
-    _add_policy(pack, about, viewer, left_out)
-    _add_tools(pack, about, viewer, left_out)
-    own = files("audit")
-    pack.add("README.txt", own.joinpath("evidence_readme.txt").read_bytes())
-    pack.add("verify.py", own.joinpath("verifier.py").read_bytes())
-    pack.close({"scope": scope.told(), **packed.told(), "left_out": left_out})
+    about, left_out = PackedCalls(), list[str]()
+    with PackFile(file) as pack:
+        packed = pack_events(pack, scope.events(viewer), on_event=about.see, on_progress=on_progress)
+        _add_calls(pack, about, viewer, left_out, lambda: on_progress(packed.events))
+        _add_policy(pack, about, viewer, left_out)
+        _add_tools(pack, about, viewer, left_out)
+        own = files("audit")
+        pack.add("README.txt", own.joinpath("evidence_readme.txt").read_bytes())
+        pack.add("verify.py", own.joinpath("verifier.py").read_bytes())
+        pack.sign({"scope": scope.told(), **packed.told(), "left_out": left_out})
     return packed
 
 

@@ -50,7 +50,7 @@ class PackViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewS
     @extend_schema(
         summary="Ask for a pack",
         request=NewPackSerializer,
-        responses={202: PackSerializer, 400: Failure, 404: Failure, 409: Failure},
+        responses={202: PackSerializer, 404: Failure, 409: Failure, 422: Failure},
     )
     def create(self, request: Request) -> Response:
         """202 and where to follow it."""
