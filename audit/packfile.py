@@ -26,7 +26,7 @@ class Entry:
     def __init__(self, out: IO[bytes]) -> None:
         self._out, self._sum, self.size = out, hashlib.sha256(), 0
 
-    def write(self, piece: bytes) -> None:
+    def write(self, piece: bytes | bytearray) -> None:
         self.size += len(piece)
         if self.size > MAX_BYTES:
             raise TooLarge
@@ -64,7 +64,7 @@ class PackFile:
         packed = self._packed(info)
         self._listed.append({"name": name, "size": entry.size, "sha256": entry.sha256, "packed_sha256": packed})
 
-    def add(self, name: str, content: bytes | str) -> None:
+    def add(self, name: str, content: bytes | bytearray | str) -> None:
         """A file whose whole content is at hand."""
         with self.entry(name) as entry:
             entry.write(content.encode() if isinstance(content, str) else content)

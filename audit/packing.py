@@ -52,21 +52,19 @@ class Packed:
 def pack_events(pack: PackFile, events: QuerySet[Event], *, on_event: Seen, on_progress: Progress) -> Packed:
     """Writes events.jsonl, events.rows, seals.jsonl, proofs.jsonl and keys.json."""
     packed = Packed()
-    digests: list[str] = []
+    keys, digests = known_keys(), bytearray()
     with pack.entry("events.jsonl") as out:
         for row in _rows(events):
-            _check(packed, row)
+            _check(packed, row, keys)
             on_event(row)
             line = (json.dumps(as_json(row), separators=(",", ":")) + "\n").encode()
-            digests.append(hashlib.sha256(line).hexdigest()[:ROW_DIGITS])
+            digests += hashlib.sha256(line).hexdigest()[:ROW_DIGITS].encode() + b"\n"
             out.write(line)
             packed.events += 1
             packed.ids.append(row["id"])
             if packed.events % CHUNK == 0:
                 on_progress(packed.events)
-    with pack.entry("events.rows") as out:
-        for start in range(0, len(digests), CHUNK):
-            out.write("".join(f"{digest}\n" for digest in digests[start : start + CHUNK]).encode())
+    pack.add("events.rows", digests)
     del digests
     on_progress(packed.events)
     _write_seals(pack, packed, on_progress)
@@ -88,11 +86,11 @@ def _rows(events: QuerySet[Event]) -> Iterator[dict[str, Any]]:
         last = chunk[-1][0]
 
 
-def _check(packed: Packed, row: dict[str, Any]) -> None:
+def _check(packed: Packed, row: dict[str, Any], keys: dict[str, bytes]) -> None:
     """Only here is the key at hand: whoever opens the pack cannot do this again."""
     if packed.first_bad is not None:
         return
-    key = known_keys().get(row["key_id"])
+    key = keys.get(row["key_id"])
     names = ("event", "actor", "outcome", "detail", "trace_id")
     event, actor, outcome, detail, trace_id = (row[name] for name in names)
     fits = key is not None and raw(row["hash"]) == row_hash(

@@ -197,8 +197,7 @@ class Verifier:
                 local = b"PK\3\4" + facts + struct.pack("<2H", len(plain), 0) + plain
                 if info.header_offset != offset or file.read(len(local)) != local:
                     raise Bad(name, "its place in the zip is not as it was packed")
-                data = file.read(info.compress_size)
-                if name in packed and hashlib.sha256(data).hexdigest() != packed[name]:
+                if _sum_of(file, info.compress_size) != packed.get(name) and name in packed:
                     raise Bad(name, "its compressed form is not the one that was packed")
                 shared = struct.pack("<5H2L", len(plain), 0, 0, 0, 0, 0o100644 << 16, offset)
                 directory += b"PK\1\2" + struct.pack("<H", 0x314) + facts + shared + plain
@@ -316,10 +315,15 @@ def _place_in(seal: dict[str, Any], id: int) -> int | None:
 
 
 def _digest(files: Files, name: str) -> str:
-    found = hashlib.sha256()
     with files.open(name) as file:
-        for piece in iter(lambda: file.read(1 << 20), b""):
-            found.update(piece)
+        return _sum_of(file, sys.maxsize)
+
+
+def _sum_of(file: IO[bytes], size: int) -> str:
+    found = hashlib.sha256()
+    while size and (piece := file.read(min(size, 1 << 20))):
+        found.update(piece)
+        size -= len(piece)
     return found.hexdigest()
 
 
