@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from random import Random
+from uuid import UUID
 
 from django.contrib.auth.models import User
 
@@ -54,7 +55,7 @@ def open_questions(cast: dict[str, User], agents: dict[str, Agent], tools: dict[
     )
 
 
-def _lost(agent: Agent, tool: Tool) -> object:
+def _lost(agent: Agent, tool: Tool) -> UUID:
     """A call whose worker vanished: whether it ran, only a person can find out."""
     at, chance = moment(), Random(7)
     id, told = id_of(at, chance), b'{"amount":12,"customer":"Acme"}'
