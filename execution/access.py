@@ -47,8 +47,8 @@ def may_settle(user: Any, caller: Caller | None, call: Call) -> bool:
 def visible_events(user: Any, caller: Caller | None) -> Q:
     """The events of calls one may see, of oneself or one's agents, and of toolkits one may audit."""
     calls = visible_calls(user, caller).order_by()
-    seen = Q(subject_kind="call") & Q(Exists(calls.filter(pk=_SubjectKey("call"))))
-    seen |= Q(subject_kind="approval") & Q(Exists(calls.filter(approval=_SubjectKey("approval"))))
+    seen = Q(subject_kind="call") & Q(Exists(calls.filter(pk=SubjectKey("call"))))
+    seen |= Q(subject_kind="approval") & Q(Exists(calls.filter(approval=SubjectKey("approval"))))
     if caller is not None:
         return seen | Q(subject_kind="agent", subject_id=caller.name)
     toolkits = _permitted(user, "audit")
@@ -66,7 +66,7 @@ def _permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
     return found
 
 
-class _SubjectKey(Func):
+class SubjectKey(Func):
     """The key of the subject of this kind that an event of the outer query is about; nothing for other subjects."""
 
     output_field = UUIDField()

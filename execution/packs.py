@@ -22,7 +22,7 @@ from audit import exports, sealing, trail
 from audit.packfile import TooLarge
 from execution.evidence import write_pack
 from execution.models import Pack
-from execution.scope import Scope, ScopeError
+from execution.scope import FilterError, Scope
 from execution.viewer import Viewer
 from policy.caller import Caller
 from registry.actors import actor
@@ -93,7 +93,7 @@ def work_off(id: UUID) -> None:
         facts = _written(taken)
     except _Lost:
         logger.warning("pack %s was taken over by another worker", id)
-    except (PackError, ScopeError) as error:
+    except (PackError, FilterError) as error:
         _end(taken, state=Pack.State.FAILED, error=str(error)[:300])
     except TooLarge:
         _end(taken, state=Pack.State.FAILED, error="One file of it would be over 2 GB; ask for less at a time.")

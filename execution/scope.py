@@ -5,21 +5,20 @@ from typing import Any
 from uuid import UUID
 
 import django_filters
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
 from audit import search
 from audit.api.filters import EventFilter
 from audit.models import Event
+from execution import callsearch
+from execution.access import SubjectKey
+from execution.callsearch import FilterError, check
 from execution.models import Call
 from execution.viewer import Viewer
 
+__all__ = ["FilterError", "Scope"]
 
-class ScopeError(Exception):
-    """A filter that does not exist or cannot be read: which, and why."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field, self.reason = field, reason
+OF_CALL = "call."  # before the name of a filter over the calls that the events are about
 
 
 class ScopeFilter(EventFilter):
@@ -28,7 +27,7 @@ class ScopeFilter(EventFilter):
     actor_prefix = django_filters.CharFilter(field_name="actor", lookup_expr="startswith")
 
 
-NAMES = (*ScopeFilter.base_filters, "search")
+NAMES = (*ScopeFilter.base_filters, "search", *(f"{OF_CALL}{name}" for name in callsearch.NAMES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +38,9 @@ class Scope:
     filters: dict[str, str] = field(default_factory=dict)
 
     def events(self, viewer: Viewer) -> QuerySet[Event]:
-        """Those of its events that the viewer may see; raises ScopeError for filters that cannot be read."""
+        """Those of its events that the viewer may see; raises FilterError for filters that cannot be read."""
         if self.call is None:
-            return self._found(viewer.events())
+            return self._found(viewer)
         row = Call.objects.only("approval").get(pk=self.call)
         wanted = Q(subject_kind="call", subject_id=str(self.call))
         if row.approval_id:
@@ -51,16 +50,22 @@ class Scope:
     def told(self) -> dict[str, Any]:
         return {"call": str(self.call)} if self.call else {"filters": dict(sorted(self.filters.items()))}
 
-    def _found(self, events: QuerySet[Event]) -> QuerySet[Event]:
+    def _found(self, viewer: Viewer) -> QuerySet[Event]:
+        of_events: dict[str, str] = {}
+        of_calls: dict[str, str] = {}
         for name, value in self.filters.items():
-            if name not in NAMES:
-                raise ScopeError(name, f"Not known here; there are {', '.join(sorted(NAMES))}.")
-            if not isinstance(value, str) or "\0" in value:
-                raise ScopeError(name, "Give a text without null characters.")
-            if len(value) > search.MAX_TEXT:
-                raise ScopeError(name, f"At most {search.MAX_TEXT} characters.")
-        narrowed = ScopeFilter({name: value for name, value in self.filters.items() if name != "search"}, events)
-        if not narrowed.is_valid():
-            name, reasons = next(iter(narrowed.errors.items()))
-            raise ScopeError(name, str(reasons[0]))
-        return search.matching(narrowed.qs, self.filters.get("search", ""))
+            check(name, value, NAMES)
+            (of_calls if name.startswith(OF_CALL) else of_events)[name.removeprefix(OF_CALL)] = value
+        text = of_events.pop("search", "")
+        found = ScopeFilter(of_events, viewer.events())
+        if not found.is_valid():
+            name, reasons = next(iter(found.errors.items()))
+            raise FilterError(name, str(reasons[0]))
+        events = search.matching(found.qs, text)
+        if not of_calls:
+            return events
+        calls = callsearch.narrowed(viewer.calls(), of_calls).order_by()
+        return events.filter(
+            (Q(subject_kind="call") & Q(Exists(calls.filter(pk=SubjectKey("call")))))
+            | (Q(subject_kind="approval") & Q(Exists(calls.filter(approval=SubjectKey("approval")))))
+        )

@@ -21,7 +21,7 @@ from execution.api.evidence_serializers import NewPackSerializer, PackSerializer
 from execution.evidence import visible_call
 from execution.models import Pack
 from execution.packfiles import download
-from execution.scope import Scope, ScopeError
+from execution.scope import FilterError, Scope
 from execution.viewer import Viewer
 from policy.caller import Caller
 from registry.actors import who
@@ -64,7 +64,7 @@ class PackViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewS
         scope = Scope(call=asked.get("call"), filters=asked.get("filters", {}))
         try:
             made = packs.ask(scope, by=user, caller=caller, form=asked["form"])
-        except ScopeError as error:
+        except FilterError as error:
             raise ValidationError({"filters": {error.field: [error.reason]}}) from error
         except packs.PackError as error:
             raise Conflict(str(error)) from error
