@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-
 if TYPE_CHECKING:
     from policy.question import Question
     from policy.rulespec import RuleSpec

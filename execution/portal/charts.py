@@ -15,6 +15,7 @@ from audit.visible import visible
 from execution.portal.numbers import short
 
 HEIGHT, TOP, BOTTOM = 170.0, 18.0, 22.0  # of the bars, of the room above them, of the room for labels
+MARGIN = 48.0  # for the numbers at the left
 GAP = 0.18  # of a bar's place
 MOST_LABELS = 8
 TONES = ("good", "bad", "warn", "calm")
@@ -27,6 +28,7 @@ class Point:
     label: str
     moment: str = ""  # ISO 8601, where the label is a time that the viewer's zone may change
     url: str = ""
+    tick: str | None = None  # what stands below the axis, where the label is too long for it; empty: nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +85,11 @@ class Chart:
     def svg(self) -> SafeString:
         top = _ceiling(self._highest())
         drawn = self._bars(top) if self.kind == "bars" else self._lines(top)
+        height = f"{TOP + HEIGHT + BOTTOM:.0f}"
         return format_html(
-            '<svg class="chart-svg" width="100%" height="{}" aria-hidden="true" focusable="false">{}{}{}{}</svg>',
-            f"{TOP + HEIGHT + BOTTOM:.0f}",
-            self._patterns(),
-            self._grid(top),
-            drawn,
-            self._labels(),
+            '<div class="chart-picture" aria-hidden="true"><svg width="{0}" height="{1}" focusable="false">{2}</svg>'
+            '<svg class="chart-plot" width="100%" height="{1}" focusable="false">{3}{4}{5}{6}</svg></div>',
+            *(f"{MARGIN:.0f}", height, self._numbers(top), self._patterns(), self._grid(), drawn, self._labels()),
         )
 
     def _highest(self) -> float:
@@ -170,26 +170,30 @@ class Chart:
             *(f"{TOP:.0f}", f"{HEIGHT:.0f}", f"{HEIGHT:.0f}", drawn),
         )
 
-    def _grid(self, top: float) -> SafeString:
-        lines = [(TOP + HEIGHT * (1 - part), self.says(top * part)) for part in (0.5, 1)]
-        base = format_html('<line x1="0" x2="100%" y1="{0}" y2="{0}" class="chart-base"></line>', f"{TOP + HEIGHT:.1f}")
-        return base + format_html_join(
-            "",
-            '<line x1="0" x2="100%" y1="{0}" y2="{0}" class="chart-rule"></line>'
-            '<text x="0" y="{1}" class="chart-text">{2}</text>',
-            ((f"{y:.1f}", f"{y - 4:.1f}", said) for y, said in lines),
-        )
+    def _grid(self) -> SafeString:
+        lines = ((f"{TOP + HEIGHT * (1 - part):.1f}", "rule" if part else "base") for part in (0, 0.5, 1))
+        return format_html_join("", '<line x1="0" x2="100%" y1="{0}" y2="{0}" class="chart-{1}"></line>', lines)
+
+    def _numbers(self, top: float) -> SafeString:
+        """What the lines stand for, at the left of them."""
+        told = ((f"{TOP + HEIGHT * (1 - part) + 4:.1f}", self.says(top * part)) for part in (0.5, 1))
+        x = f"{MARGIN - 8:.0f}"
+        texts = ((x, y, said) for y, said in told)
+        return format_html_join("", '<text x="{}" y="{}" text-anchor="end" class="chart-text">{}</text>', texts)
 
     def _labels(self) -> SafeString:
-        step, count = ceil(len(self.points) / MOST_LABELS), len(self.points)
+        """As many as have room; every other one is left out where the screen is narrow."""
+        count = len(self.points)
+        ticked = [place for place, point in enumerate(self.points) if point.tick != ""]
+        kept = ticked[:: ceil(len(ticked) / MOST_LABELS) or 1]
         texts = []
-        for place in range(0, count, step or 1):
-            point, middle = self.points[place], f"{(place + 0.5) * 100 / count:.3f}%"
-            anchor, x = ("start", "0") if place == 0 and count > 2 else ("middle", middle)
-            rare = " chart-rare" if (place // step) % 2 else ""
+        for order, place in enumerate(kept):
+            point = self.points[place]
             told = format_html(' data-moment="{}" data-style="tick"', point.moment) if point.moment else ""
-            texts.append((x, f"{TOP + HEIGHT + 16:.0f}", anchor, rare, told, visible(point.label)))
-        return format_html_join("", '<text x="{}" y="{}" text-anchor="{}" class="chart-text{}"{}>{}</text>', texts)
+            label = visible(point.label if point.tick is None else point.tick)
+            x, y = f"{(place + 0.5) * 100 / count:.3f}%", f"{TOP + HEIGHT + 16:.0f}"
+            texts.append((x, y, " chart-rare" if order % 2 else "", told, label))
+        return format_html_join("", '<text x="{}" y="{}" text-anchor="middle" class="chart-text{}"{}>{}</text>', texts)
 
 
 def _ceiling(highest: float) -> float:

@@ -106,6 +106,7 @@ def _points(figures: Figures, *, leads: bool) -> list[Point]:
     return [
         Point(
             label=f"{start:{form}}",
+            tick=None if figures.window.hours != 6 else f"{start:%d %b}" if start.hour == 0 else "",
             moment=iso(start) if figures.window.hours == 1 else "",
             url=calls_url(since=start, until=start + step) if leads else "",
         )
