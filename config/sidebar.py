@@ -86,11 +86,13 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, Concerns], ...]], ...] = (
     (
         "Evidence",
         (
+            ("Search", "manage_search", "portal-search", lambda who: _calls(who) or _events(who)),
             ("Calls", "call_made", "admin:execution_call_changelist", _calls),
             ("Attempts", "replay", "admin:execution_attempt_changelist", _calls),
             ("Callbacks", "phone_callback", "admin:execution_callback_changelist", _calls),
             ("Audit events", "receipt_long", "admin:audit_event_changelist", _events),
             ("Seals", "verified_user", "admin:audit_seal_changelist", _holds("audit.view_event")),
+            ("Evidence packs", "folder_zip", "portal-packs", _events),
         ),
     ),
     (

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from audit.evidence import Evidence, Link, evidence_of
 from audit.exports import detail_of
+from execution.durations import Span, spans_of
 from execution.models import Attempt, Call, State
 from execution.sentences import milliseconds, sentence, who
 
@@ -57,6 +58,7 @@ class Timeline:
     error: Any
     decision: Any
     warnings: tuple[str, ...]
+    spans: tuple[Span, ...] = ()  # where the time went
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -108,6 +110,7 @@ def timeline_of(call: Call) -> Timeline:
         error=_stored(call.error),
         decision=decision,
         warnings=tuple(_stored(call.warnings) or ()),
+        spans=spans_of((link.event for link in evidence.links), timezone.now()),
     )
 
 

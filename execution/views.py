@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
@@ -114,6 +115,7 @@ def _visible(request: HttpRequest, id: UUID) -> Call:
 def _story(request: HttpRequest, call: Call) -> dict[str, Any]:
     return {
         "timeline": timeline_of(call),
+        "evidence_url": reverse("evidence-of-call", args=[call.pk]),
         "call": call,
         "label": LABELS.get(call.state, ""),
         "door": DOORS.get(call.door, call.door),

@@ -126,6 +126,8 @@ def moment_of(value: str, now: datetime, *, is_end: bool = False) -> datetime | 
 def _parts(text: str) -> Iterator[tuple[str, str | None, str]]:
     for match in _PART.finditer(text):
         name, quoted, plain = match[1] or "", match[2], match[3] or ""
+        if plain.endswith(":") and plain[:-1] in FILTERS and not name:
+            name, plain = plain[:-1], ""
         # An address such as http://… is a word, not a filter.
         yield ("", None, match[0]) if name and plain.startswith("//") else (name, quoted, plain)
 
