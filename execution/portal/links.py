@@ -17,11 +17,14 @@ def calls_url(
     if since is not None:
         asked += _side("from", since)
     if until is not None:
-        asked += _side("to", until - timedelta(seconds=1))  # the list takes the last second whole
+        asked += _side("to", until - timedelta(microseconds=1))  # the list includes its end
     address = reverse("admin:execution_call_changelist")
     return f"{address}?{urlencode(asked)}" if asked else address
 
 
 def _side(name: str, at: datetime) -> list[tuple[str, str]]:
     at = at.astimezone(UTC)
-    return [(f"created_at_{name}_0", f"{at:%Y-%m-%d}"), (f"created_at_{name}_1", f"{at:%H:%M:%S}")]
+    return [
+        (f"created_at_{name}_0", f"{at:%Y-%m-%d}"),
+        (f"created_at_{name}_1", f"{at:%H:%M:%S.%f}" if at.microsecond else f"{at:%H:%M:%S}"),
+    ]
