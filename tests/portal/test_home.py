@@ -194,7 +194,7 @@ def test_nothing_on_the_page_is_inline(root: User, call: MakeCall, seen_by: Seen
 
 
 def test_approvals_that_were_answered_tell_how_long_they_waited(
-    root: User, agent: Any, tool: Tool, seen_by: Seen
+    root: User, person: Callable[..., User], agent: Any, tool: Tool, seen_by: Seen
 ) -> None:
     from policy.models import Approval
     from registry.ids import new_id
@@ -218,8 +218,12 @@ def test_approvals_that_were_answered_tell_how_long_they_waited(
             decided_at=decided,
             ended_at=decided,
         )
-    text = seen_by(root).partition("How long calls wait for people")[2]
-    assert re.findall(r'portal-figure">([^<]+)<', text)[:3] == ["4 min", "6 min", "6 min"]
+    for reader in (root, person("ada", "auditor")):
+        text = seen_by(reader).partition("How long calls wait for people")[2]
+        assert re.findall(r'portal-figure">([^<]+)<', text)[:3] == ["4 min", "6 min", "6 min"]
+    amy = person("amy", "approver")
+    assign_perm("registry.approve_toolkit", amy, published("Abacus").toolkit)
+    assert "Nobody has answered a question of this time" in seen_by(amy)
 
 
 @pytest.mark.parametrize("window", ["24h", "7d", "30d"])
