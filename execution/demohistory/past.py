@@ -145,7 +145,8 @@ class Past:
         if started is not None:
             batch.attempts.append((id, 1, "worker@past", started, ended, state, code, why, None))
         chain = trail.new_chain("call", str(id))
-        batch.chains.append((chain, list(_entries(agent, tool, id, door, told, digest, state, decision, took, why))))
+        told_of = (agent, tool, id, door, told, digest, state, decision, took, why, result)
+        batch.chains.append((chain, list(_entries(*told_of))))
 
     def _state(self, sort: Sort) -> str:
         luck = self.chance.random()
@@ -231,6 +232,7 @@ def _entries(
     decision: dict[str, str],
     took: float,
     why: str,
+    result: str,
 ) -> Iterator[Entry]:
     received = {
         "door": door,
@@ -248,6 +250,7 @@ def _entries(
         yield Entry(event="call.started", actor="worker", detail={"attempt": 1, "where": "worker@past"})
         told_end: dict[str, Any] = {"attempt": 1, "duration_ms": round(took, 2)}
         if state == State.SUCCEEDED:
+            told_end["result_sha256"] = hashlib.sha256(result.encode()).hexdigest()
             yield Entry(event="call.succeeded", actor="worker", detail=told_end)
         else:
             yield Entry(event=f"call.{state}", actor="worker", outcome="failed", detail=told_end | {"message": why})
