@@ -9,9 +9,10 @@ from django.http import QueryDict
 
 from execution.api.filters import CallFilter
 from execution.models import Call
+from policy.models import Agent
 
 MAX_TEXT = 500
-_TEXTS = ("call_id", "tool_ref", "trace_id", "agent__name", "error")
+_TEXTS = ("call_id", "tool_ref", "trace_id", "error")
 
 
 class FilterError(Exception):
@@ -61,7 +62,8 @@ def narrowed(calls: QuerySet[Call], wanted: Mapping[str, str]) -> QuerySet[Call]
 def holding(calls: QuerySet[Call], phrases: Iterable[str]) -> QuerySet[Call]:
     """Those in which each of the texts occurs somewhere, without regard to case."""
     for phrase in phrases:
-        found = Q()
+        # Agents are few: to look among them once is quicker than beside each call.
+        found = Q(agent__in=list(Agent.objects.filter(name__icontains=phrase).values_list("pk", flat=True)[:500]))
         for field in _TEXTS:
             found |= Q(**{f"{field}__icontains": phrase})
         calls = calls.filter(found)

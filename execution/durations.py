@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from audit.models import Event
+from execution.models import Attempt
 
 WIDTH = 1_000  # units of the drawing
 LEAST = 4  # units below which nothing would be seen
@@ -33,6 +34,9 @@ _ENDS = frozenset(
 )
 
 
+Stretch = tuple[str, str, datetime, datetime, bool]  # kind, label, from, to, whether it goes on
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """One stretch of a call; places and widths are in thousandths of the whole."""
@@ -51,7 +55,7 @@ class Span:
 
 def spans_of(events: Iterable[Event], now: datetime) -> tuple[Span, ...]:
     """The stretches between the events of one call, in order; the last one goes on until now if the call does."""
-    found: list[tuple[str, str, datetime, datetime, bool]] = []
+    found: list[Stretch] = []
     under_way: tuple[str, str, datetime] | None = None
     first = last = None
     for event in events:
@@ -65,19 +69,36 @@ def spans_of(events: Iterable[Event], now: datetime) -> tuple[Span, ...]:
         return ()
     if under_way is not None:
         found.append((*under_way, max(now, last), True))
+    return _drawn(found, first, last)
+
+
+def spans_of_attempts(received: datetime, attempts: Iterable[Attempt]) -> tuple[Span, ...]:
+    """The same from the rows of attempts, where all events were written at one moment."""
+    found: list[Stretch] = []
+    last = received
+    for attempt in attempts:
+        began = attempt.started_at or last
+        label = "Waiting for another attempt" if found else "In the queue"
+        found.append(("queue", label, last, began, False))
+        found.append(("run", f"Attempt {attempt.number}", began, attempt.finished_at, False))
+        last = attempt.finished_at
+    return _drawn(found, received, last)
+
+
+def _drawn(found: list[Stretch], first: datetime, last: datetime) -> tuple[Span, ...]:
     end = max([last, *(each[3] for each in found)])
     whole = max((end - first).total_seconds(), 1e-6)
     return tuple(_span(each, first, whole) for each in found)
 
 
-def _named(event: str, before: list[tuple[str, str, datetime, datetime, bool]]) -> tuple[str, str]:
+def _named(event: str, before: list[Stretch]) -> tuple[str, str]:
     kind, label = _BEGINS[event]
     if kind != "run":
         return kind, label
     return kind, f"Attempt {1 + sum(1 for each in before if each[0] == 'run')}"
 
 
-def _span(found: tuple[str, str, datetime, datetime, bool], first: datetime, whole: float) -> Span:
+def _span(found: Stretch, first: datetime, whole: float) -> Span:
     kind, label, start, end, is_open = found
     lasted = max(0.0, (end - start).total_seconds())
     width = min(WIDTH, max(LEAST, round(WIDTH * lasted / whole)))

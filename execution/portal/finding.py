@@ -18,6 +18,7 @@ from execution.viewer import Viewer
 
 PER_PAGE = 50
 STRETCH = 20_000  # events that are looked through at once
+MANY = 5_000  # events of one trace or subject that are shown
 PATIENCE = 0.15  # seconds after which a search through events is handed to the person
 
 _HEAVY = ("input", "result", "decision", "warnings", "sealed", "sealed_answer")
@@ -82,9 +83,12 @@ def find_events(query: Query, viewer: Viewer, now: datetime, older: str = "") ->
         events = search.holding(events, word)
     top = _number(older) if older else (Event.objects.aggregate(newest=Max("id"))["newest"] or 0) + 1
     until = time.monotonic() + PATIENCE
+    keys = _keys(filters)
+    if keys is not None:
+        events = events.filter(pk__in=keys)
     rows: list[Event] = []
     while top > 1 and len(rows) <= PER_PAGE:
-        bottom = max(1, top - STRETCH)
+        bottom = max(1, top - STRETCH) if keys is None else 1
         stretch = events.filter(id__lt=top, id__gte=bottom).order_by("-id")
         rows += stretch[: PER_PAGE + 1 - len(rows)]
         top = bottom
@@ -92,6 +96,15 @@ def find_events(query: Query, viewer: Viewer, now: datetime, older: str = "") ->
             return Found(rows=rows, older=str(top) if top > 1 else "", looked_to=top if top > 1 else 0)
     more = str(rows[PER_PAGE - 1].pk) if len(rows) > PER_PAGE else ""
     return Found(rows=rows[:PER_PAGE], older=more)
+
+
+def _keys(filters: dict[str, str]) -> list[int] | None:
+    """The events of one trace or subject, read from its index: told to sort, databases walk the whole table instead."""
+    for names in (("trace_id",), ("subject_kind", "subject_id")):
+        if all(name in filters for name in names):
+            events = Event.objects.filter(**{name: filters[name] for name in names}).order_by()
+            return list(events.values_list("pk", flat=True)[:MANY])
+    return None
 
 
 def _moments(query: Query) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from execution.portal.finding import Found, filters_of, find_calls, find_events
 from execution.portal.frame import for_people, page
 from execution.portal.query import MAX_QUERY, ONLY_EVENTS, Query, QueryError
 from execution.savedfilters import SavedFilterError
-from execution.sentences import sentence
+from execution.sentences import is_told, sentence
 from execution.tones import DOORS, LABELS
 from execution.viewer import Viewer
 from registry.actors import who
@@ -147,7 +147,9 @@ def _event(event: Event, check: spotcheck.SpotCheck) -> dict[str, Any]:
     detail = detail_of(event.detail)
     return {
         "event": event,
-        "sentence": sentence(event.event, event.actor, detail if isinstance(detail, dict) else {}),
+        "sentence": sentence(event.event, event.actor, detail if isinstance(detail, dict) else {})
+        if is_told(event.event)
+        else "",
         "label": OUTCOMES.get(event.outcome, ""),
         "url": page_of(event.subject_kind, event.subject_id),
         "standing": check.standings[event.pk],

@@ -14,8 +14,8 @@ from audit import trail
 from audit.models import Event
 from audit.sealing import seal_new_events
 from execution import packs
-from execution.durations import WIDTH, spans_of
-from execution.models import Call, Pack
+from execution.durations import WIDTH, spans_of, spans_of_attempts
+from execution.models import Attempt, Call, Pack
 from tests.execution.conftest import Call as MakeCall
 from tests.execution.test_packs import content, person, subjects
 from tests.execution.test_timeline import client_of, page, row, succeeded
@@ -163,6 +163,20 @@ def test_each_attempt_is_a_span_and_the_shortest_can_be_seen() -> None:
         "Waiting for the tool's answer, so far",
     ]
     assert all(span.width >= 4 and 0 <= span.x <= WIDTH - span.width for span in spans)
+
+
+def test_attempts_are_drawn_where_events_have_one_moment() -> None:
+    at = [START + timedelta(seconds=seconds) for seconds in (0, 10, 20, 60, 100)]
+    attempts = [
+        Attempt(number=1, started_at=at[1], finished_at=at[2]),
+        Attempt(number=2, started_at=at[3], finished_at=at[4]),
+    ]
+    assert [(span.title, span.x, span.width) for span in spans_of_attempts(at[0], attempts)] == [
+        ("In the queue", 0, 100),
+        ("Attempt 1", 100, 100),
+        ("Waiting for another attempt", 200, 400),
+        ("Attempt 2", 600, 400),
+    ]
 
 
 def test_a_clock_that_went_back_breaks_no_drawing() -> None:
