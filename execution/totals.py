@@ -34,6 +34,9 @@ OUTCOMES: dict[str, str] = {
 }
 STEPS = 8  # of a doubling: what a step says is right to about four percent
 
+# Agent and tool, to how many calls ended how, and how many runs took how long.
+Counted = dict[tuple[int, int | None], tuple[Counter[str], Counter[int]]]
+
 _next_look = 0.0
 
 
@@ -98,26 +101,46 @@ def quantile(steps: Mapping[int, int], part: float) -> float | None:
     return None
 
 
-@transaction.atomic
 def _count(start: datetime, hours: int) -> int:
-    calls = Call.objects.filter(made_between(start, start + timedelta(hours=hours))).order_by()
-    if calls.filter(state__in=MOVING).exists():
-        return 0
-    span, is_new = TotalledSpan.objects.get_or_create(start=start, hours=hours)
-    if is_new:
-        CallTotal.objects.bulk_create(_totals(span, calls.values_list("agent_id", "tool_id", "state", "duration_ms")))
+    """Reads first and writes then, for what is read can change no more: no lock is held while it is counted."""
+    end = start + timedelta(hours=hours)
+    parts = TotalledSpan.objects.filter(hours=HOUR, start__gte=start, start__lt=end)
+    if hours == DAY and parts.count() == DAY:
+        counted = _added_up(CallTotal.objects.filter(span__in=parts).order_by())
+    else:
+        calls = Call.objects.filter(made_between(start, end)).order_by()
+        if calls.filter(state__in=MOVING).exists():
+            return 0
+        counted = _counted(calls.values_list("agent_id", "tool_id", "state", "duration_ms").iterator())
+    with transaction.atomic():
+        span, is_new = TotalledSpan.objects.get_or_create(start=start, hours=hours)
+        if is_new:
+            CallTotal.objects.bulk_create(
+                CallTotal(span=span, agent_id=agent, tool_id=tool, durations=steps, **outcomes)
+                for (agent, tool), (outcomes, steps) in counted.items()
+            )
     return int(is_new)
 
 
-def _totals(span: TotalledSpan, calls: Iterable[tuple[int, int | None, str, float | None]]) -> Iterable[CallTotal]:
-    counts: defaultdict[tuple[int, int | None], Counter[str]] = defaultdict(Counter)
-    steps: defaultdict[tuple[int, int | None], Counter[int]] = defaultdict(Counter)
+def _counted(calls: Iterable[tuple[int, int | None, str, float | None]]) -> Counted:
+    found: Counted = defaultdict(lambda: (Counter(), Counter()))
     for agent, tool, state, duration in calls:
-        counts[agent, tool][OUTCOMES[state]] += 1
+        outcomes, steps = found[agent, tool]
+        outcomes[OUTCOMES[state]] += 1
         if duration is not None:
-            steps[agent, tool][step_of(duration)] += 1
-    for (agent, tool), outcome in counts.items():
-        yield CallTotal(span=span, agent_id=agent, tool_id=tool, durations=steps[agent, tool], **outcome)
+            steps[step_of(duration)] += 1
+    return found
+
+
+def _added_up(hours: Iterable[CallTotal]) -> Counted:
+    found: Counted = defaultdict(lambda: (Counter(), Counter()))
+    for total in hours:
+        outcomes, steps = found[total.agent_id, total.tool_id]
+        for outcome in set(OUTCOMES.values()):
+            outcomes[outcome] += getattr(total, outcome)
+        for step, count in total.durations.items():
+            steps[int(step)] += count
+    return found
 
 
 def _first_id(at: datetime) -> UUID:
