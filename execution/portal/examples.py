@@ -22,7 +22,7 @@ AGENT = "demo"
 
 def is_wanted() -> bool:
     """Whether nothing stands in the way: no toolkit, no policy, no agent of that name, and no production."""
-    if settings.PLACET_PRODUCTION:
+    if settings.PLACET_PRODUCTION or not FOLDER.is_dir():
         return False
     is_used = Toolkit.objects.exists() or Revision.objects.exists() or Agent.objects.filter(name=AGENT).exists()
     return not is_used

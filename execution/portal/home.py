@@ -3,7 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.core.management import CommandError
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -19,6 +22,7 @@ from execution.portal.standing import Standing, standing
 from execution.portal.statistics import WINDOWS, Figures
 from execution.portal.times import iso
 from execution.totals import quantile
+from policy.agents import AgentError
 from registry.actors import who
 from registry.models import Tool, Toolkit
 
@@ -40,7 +44,8 @@ def home(request: HttpRequest) -> HttpResponse:
     assert me is not None  # for_people saw to it
     if not Toolkit.objects.exists():
         offers = me.user.is_superuser and examples.is_wanted()
-        return page(request, "portal/first_run.html", "Welcome", offers_demo=offers, may_add=me.sees_toolkits)
+        may_add = me.user.is_staff and me.sees_toolkits
+        return page(request, "portal/first_run.html", "Welcome", offers_demo=offers, may_add=may_add)
     window = WINDOWS.get(request.GET.get("window", ""), WINDOWS["24h"])
     context: dict[str, Any] = {"needs": needs_of(me), "windows": WINDOWS.values(), "window": window}
     if me.sees_totals:
@@ -57,7 +62,11 @@ def load_demo(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied("Loading the examples is for superusers.")
     if request.method != "POST" or not examples.is_wanted():
         return redirect("portal-home")
-    made = examples.load(owner=who(request).get_username())
+    try:
+        made = examples.load(owner=who(request).get_username())
+    except (CommandError, AgentError, IntegrityError) as error:  # somebody else was a moment faster
+        messages.error(request, f"The examples were not loaded: {error}")
+        return redirect("portal-home")
     return page(request, "portal/demo_loaded.html", "The examples are loaded", made=made)
 
 

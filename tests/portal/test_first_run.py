@@ -7,6 +7,7 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 
+from policy.agents import AgentError
 from policy.models import Agent
 from registry.models import Toolkit
 
@@ -59,6 +60,18 @@ def test_a_form_of_another_site_loads_nothing(root: Client) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(User.objects.get(username="root"))
     assert strict.post(DEMO).status_code == 403
+    assert not Toolkit.objects.exists()
+
+
+def test_examples_that_cannot_be_loaded_leave_nothing_and_say_why(
+    root: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AgentError("there is already an agent named 'demo'")
+
+    monkeypatch.setattr("policy.agents.create", fail)
+    answer = root.post(DEMO, follow=True)
+    assert "there is already an agent" in answer.content.decode()
     assert not Toolkit.objects.exists()
 
 
