@@ -23,8 +23,8 @@ def visible_calls(user: Any, caller: Caller | None) -> QuerySet[Call]:
         return calls.filter(agent_id=caller.agent_id)
     if user.has_perm("execution.view_call"):
         return calls
-    asked = Q(approval__isnull=False, tool__version__toolkit__in=_permitted(user, "approve"))
-    seen = Q(agent__owner=user) | Q(tool__version__toolkit__in=_permitted(user, "audit")) | asked
+    asked = Q(approval__isnull=False, tool__version__toolkit__in=permitted(user, "approve"))
+    seen = Q(agent__owner=user) | Q(tool__version__toolkit__in=permitted(user, "audit")) | asked
     if user.has_perm(PERMISSION):
         seen |= Q(pk__in=BreakGlass.objects.order_by().values("call"))
     return calls.filter(seen)
@@ -51,7 +51,7 @@ def visible_events(user: Any, caller: Caller | None) -> Q:
     seen |= Q(subject_kind="approval") & Q(Exists(calls.filter(approval=SubjectKey("approval"))))
     if caller is not None:
         return seen | Q(subject_kind="agent", subject_id=caller.name)
-    toolkits = _permitted(user, "audit")
+    toolkits = permitted(user, "audit")
     versions = ToolkitVersion.objects.filter(toolkit__in=toolkits).select_related("toolkit")
     return (
         seen
@@ -61,7 +61,8 @@ def visible_events(user: Any, caller: Caller | None) -> Q:
     )
 
 
-def _permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
+def permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
+    """The toolkits on which this user was given the permission, by name or through a group."""
     found: QuerySet[Toolkit] = get_objects_for_user(user, f"registry.{verb}_toolkit", with_superuser=False)
     return found
 

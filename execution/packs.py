@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
@@ -124,12 +124,8 @@ def opened(pack: Pack) -> IO[bytes] | None:
 
 
 def is_still_theirs(pack: Pack) -> bool:
-    """Events never change, so as many as were packed are those that were packed."""
-    viewer = viewer_of(pack)
-    if pack.call_id is not None and not viewer.calls().filter(pk=pack.call_id).exists():
-        return False
-    seen = scope_of(pack).events(viewer).filter(id__lte=pack.last_event)
-    return bool(viewer.user and viewer.user.is_active) and seen.order_by().count() == pack.total
+    """Events never change, so who sees what is decided as it was then still sees all of them."""
+    return bool(pack.requested_by.is_active) and viewer_of(pack).sight() == pack.sight
 
 
 def scope_of(pack: Pack) -> Scope:
@@ -177,6 +173,7 @@ def _remove_strays() -> None:
 def _written(taken: Pack) -> dict[str, Any]:
     """Beside its name first, then under it at once: nobody downloads half a file."""
     viewer, scope = viewer_of(taken), scope_of(taken)
+    sight = viewer.sight()  # before anything is read: who loses a right meanwhile has lost the file
     total = scope.events(viewer).order_by().count()
     if total > MAX_EVENTS:
         raise PackError(f"{total} events are more than the {MAX_EVENTS} that go into one file; narrow the filters.")
@@ -186,27 +183,26 @@ def _written(taken: Pack) -> dict[str, Any]:
     handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "w+b") as file:
-            events, last = _fill(file, taken, scope, viewer, tell)
+            events = _fill(file, taken, scope, viewer, tell)
             file.flush()
             os.fsync(file.fileno())
         size, digest = _measured(part)
         part.rename(path_of(taken))
     finally:
         part.unlink(missing_ok=True)
-    return {"total": events, "done": events, "last_event": last, "size": size, "sha256": digest}
+    return {"total": events, "done": events, "sight": sight, "size": size, "sha256": digest}
 
 
-def _fill(file: IO[bytes], taken: Pack, scope: Scope, viewer: Viewer, tell: Callable[[int], None]) -> tuple[int, int]:
-    """The content; how many events it holds, and the newest of them."""
+def _fill(file: IO[bytes], taken: Pack, scope: Scope, viewer: Viewer, tell: Callable[[int], None]) -> int:
+    """The content; how many events it holds."""
     if taken.form == Pack.Form.ZIP:
-        packed = write_pack(file, scope, viewer, on_progress=tell)
-        return packed.events, packed.ids[-1] if packed.ids else 0
-    events = last = 0
+        return write_pack(file, scope, viewer, on_progress=tell).events
+    events = 0
 
-    def counted() -> Any:
-        nonlocal events, last
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal events
         for row in exports.rows(scope.events(viewer)):
-            events, last = events + 1, row["id"]
+            events += 1
             if events % 1_000 == 0:
                 tell(events)
             yield row
@@ -214,7 +210,7 @@ def _fill(file: IO[bytes], taken: Pack, scope: Scope, viewer: Viewer, tell: Call
     _, write = exports.FORMS[taken.form]
     for piece in write(counted()):
         file.write(piece)
-    return events, last
+    return events
 
 
 def _measured(path: Path) -> tuple[int, str]:

@@ -13,7 +13,9 @@ class NewPackSerializer(Body):
 
     call = serializers.UUIDField(required=False)
     filters = serializers.DictField(
-        child=serializers.CharField(max_length=500, allow_blank=True), required=False, help_text="As in the export."
+        child=serializers.CharField(max_length=500, allow_blank=True),
+        required=False,
+        help_text="As in the export; call.NAME narrows by a filter of /api/calls/ the calls that events are about.",
     )
     form = serializers.ChoiceField(
         choices=Pack.Form.values, default=Pack.Form.ZIP, help_text="zip: a pack of evidence; jsonl, csv: events only."

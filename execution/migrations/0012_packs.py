@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=7)),
                 ('total', models.PositiveIntegerField(default=0)),
                 ('done', models.PositiveIntegerField(default=0)),
-                ('last_event', models.PositiveBigIntegerField(default=0)),
+                ('sight', models.CharField(blank=True, default='', max_length=64)),
                 ('size', models.PositiveBigIntegerField(default=0)),
                 ('sha256', models.CharField(blank=True, default='', max_length=64)),
                 ('error', models.CharField(blank=True, default='', max_length=300)),

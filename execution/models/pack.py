@@ -29,7 +29,7 @@ class Pack(models.Model):
     state = models.CharField(max_length=7, choices=State.choices, default=State.WAITING)
     total = models.PositiveIntegerField(default=0)  # events to be written
     done = models.PositiveIntegerField(default=0)
-    last_event = models.PositiveBigIntegerField(default=0)  # the newest event in the file
+    sight = models.CharField(max_length=64, blank=True, default="")  # what decided, when it was made, who sees what
     size = models.PositiveBigIntegerField(default=0)
     sha256 = models.CharField(max_length=64, blank=True, default="")
     error = models.CharField(max_length=300, blank=True, default="")

@@ -10,22 +10,22 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
-from guardian.shortcuts import assign_perm
+from guardian.shortcuts import assign_perm, remove_perm
 
 from audit import trail, verifier
 from audit.models import Event
 from audit.sealing import seal_new_events
-from execution import packs
+from execution import calls, packs
 from execution.models import Call, Pack
 from execution.scope import Scope
 from policy import agents
 from policy.models import Agent
 from registry.models import ToolkitVersion
 from tests.execution.conftest import Call as MakeCall
-from tests.execution.test_timeline import client_of, succeeded
+from tests.execution.test_timeline import client_of, row, succeeded
 
 pytestmark = pytest.mark.django_db
 
@@ -210,6 +210,38 @@ def test_whoever_lost_the_right_to_see_it_cannot_download_it(done: Call, lab: To
     refused = client.get(told["url"])
     assert refused.status_code == 410
     assert refused.json()["code"] == "pack_gone"
+
+
+def test_a_call_that_moves_on_takes_no_pack_away(root: Client, call: MakeCall, unsent: list[Any]) -> None:
+    queued = row(call("Ring", ledger="/nowhere"))
+    told = made(root, {"filters": {"call.state": "queued,running"}})
+    assert told["total"] == 3
+    calls.cancel(queued, actor="shell")
+    assert subjects(content(root, told["url"])) == {("call", str(queued.pk))}
+
+
+@pytest.mark.parametrize("right", ["audit", "approve", "owner", "group"])
+def test_each_right_that_showed_an_event_is_needed_to_download_it(right: str, done: Call, lab: ToolkitVersion) -> None:
+    user, client = person("someone")
+    group = Group.objects.create(name="auditors")
+    match right:
+        case "owner":
+            Agent.objects.filter(name="tester").update(owner=user)
+        case "group":
+            user.groups.add(group)
+            assign_perm("registry.audit_toolkit", group, lab.toolkit)
+        case _:
+            assign_perm(f"registry.{right}_toolkit", user, lab.toolkit)
+    told = made(client, {"filters": {"subject_kind": "call"}})
+    assert content(client, told["url"])
+    match right:
+        case "owner":
+            Agent.objects.filter(name="tester").update(owner=None)
+        case "group":
+            user.groups.clear()
+        case _:
+            remove_perm(f"registry.{right}_toolkit", user, lab.toolkit)
+    assert client.get(told["url"]).status_code == 410
 
 
 def test_the_rights_at_the_time_of_making_count_not_those_at_asking(done: Call) -> None:
