@@ -11,6 +11,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from audit.exports import detail_of
 from audit.packfile import PackFile, written
 from audit.packing import Packed, pack_events
+from execution.api.serializers import CallSerializer
 from execution.models import Call
 from execution.scope import Scope
 from execution.viewer import Viewer
@@ -69,8 +70,6 @@ def _add_calls(
     pack: PackFile, about: PackedCalls, viewer: Viewer, left_out: list[str], sign_of_life: Callable[[], None]
 ) -> None:
     """The calls as the API shows them to people, never the exact answer that only the calling agent gets."""
-    from execution.api.serializers import CallSerializer
-
     shown = 0
     ids = list(about.ids)
     with pack.entry("calls.jsonl") as out:
