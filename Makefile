@@ -4,7 +4,7 @@ PY := $(BIN)/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run worker test check bench conformance clean
+.PHONY: help setup run worker test check bench screens conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,6 +28,9 @@ check: .venv/test.installed ## format, lint, types, migrations, OpenAPI, deploym
 
 bench: .venv/test.installed ## the benchmark, as a table of ratios
 	@$(PY) -m bench $(ARGS)
+
+screens: .venv/test.installed ## pictures of the portal's pages in docs/screens; ARGS="home" for one; needs chromium
+	@$(PY) -m bench.screens $(ARGS)
 
 conformance: .venv/test.installed var/conformance/.installed ## the official MCP suite, on both wires; needs npm
 	@$(PY) -m tests.conformance

@@ -57,12 +57,13 @@ def evidence_of(kind: str, id: str) -> Evidence:
     keys, links = known_keys(), []
     expected, tail = 1, ORIGIN
     for event in events:
-        links.append(Link(event=event, fault=_fault(event, expected, tail, keys), seal=seals.over.get(event.pk)))
+        links.append(Link(event=event, fault=fault_of(event, expected, tail, keys), seal=seals.over.get(event.pk)))
         expected, tail = event.seq + 1, bytes(event.hash)
     return Evidence(links=tuple(links), broken_seals=tuple(sorted(seals.broken)))
 
 
-def _fault(event: Event, expected: int, tail: bytes, keys: dict[str, bytes]) -> str:
+def fault_of(event: Event, expected: int, tail: bytes, keys: dict[str, bytes]) -> str:
+    """What is wrong with one event, if this is where its chain should be; nothing if it holds."""
     if event.seq != expected:
         return f"what came before it is missing: it should be event {expected}"
     if bytes(event.prev_hash) != tail:

@@ -100,9 +100,15 @@ class Statement:
 
 def signed(**facts: Any) -> Statement:
     """A statement under the current seal key."""
-    key = _private(settings.PLACET_SEAL_SEED)
-    draft = Statement(key_id=_fingerprint(key.public_key()), **facts)
+    key_id, key = seal_key()
+    draft = Statement(key_id=key_id, **facts)
     return replace(draft, signature=key.sign(_PURPOSE + draft.body))
+
+
+def seal_key() -> tuple[str, Ed25519PrivateKey]:
+    """The current seal key, and its name."""
+    key = _private(settings.PLACET_SEAL_SEED)
+    return _fingerprint(key.public_key()), key
 
 
 def public_keys() -> dict[str, Ed25519PublicKey]:

@@ -17,6 +17,7 @@ from bench import evidence, processes, report
 from bench.client import Load, drive
 from bench.figures import Evidence, Figures, Stack, Used
 from bench.judging import FEW, MANY, Judging
+from bench.pages import PageTime
 from bench.servers import CannotMeasure, Home, Server, bare, product
 from bench.targets import targets
 from config.reaper import Reaper
@@ -96,13 +97,15 @@ def _database(url: str, name: str) -> str:
 def measure(name: str, about: str, homes: dict[str, Home], plan: Plan, folder: Path, reaper: Reaper) -> Stack:
     """One way to run: inline, then queued, each variant beside the bare view."""
     stack = Stack(name, about)
-    answers = dict.fromkeys(homes, 0)
+    answers, before = dict.fromkeys(homes, 0), {}
     for variant, home in homes.items():
         home.prepare()
         if variant == "full":
             _say(f"{name}: recording {CALLS:,} calls and {TOOLS:,} tools ...")
             home.run("-m", "bench.history", str(CALLS), str(TOOLS))
-            answers[variant] = CALLS
+            _say(f"{name}: timing the portal's pages ...")
+            stack.pages = [PageTime(**each) for each in json.loads(home.run("-m", "bench.pages"))]
+        before[variant] = json.loads(home.run("-m", "bench.evidence"))
     for mode in ("inline", "queued"):
         with ExitStack() as running:
             beside = running.enter_context(bare(folder, reaper))
@@ -121,7 +124,7 @@ def measure(name: str, about: str, homes: dict[str, Home], plan: Plan, folder: P
             stack.memory += [_used(mode, variant, server) for variant, server in ours.items()]
     for variant, home in homes.items():
         _say(f"{name}: verifying {answers[variant]:,} calls ...")
-        stack.evidence.append(_evidence(variant, home, answers[variant]))
+        stack.evidence.append(_evidence(variant, home, answers[variant], before[variant]))
     return stack
 
 
@@ -156,9 +159,9 @@ def _used(mode: str, variant: str, server: Server) -> Used:
     )
 
 
-def _evidence(variant: str, home: Home, answers: int) -> Evidence:
+def _evidence(variant: str, home: Home, answers: int, before: dict[str, int]) -> Evidence:
     found: dict[str, int] = json.loads(home.run("-m", "bench.evidence"))
-    problem = evidence.problem(found, answers)
+    problem = evidence.problem(found, answers, before)
     try:
         home.run("manage.py", "verify_audit")
     except CannotMeasure as error:

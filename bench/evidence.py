@@ -29,8 +29,10 @@ def counted() -> dict[str, int]:
     }
 
 
-def problem(found: dict[str, int], answers: int) -> str:
-    """What does not add up, or nothing."""
+def problem(found: dict[str, int], answers: int, before: dict[str, int] | None = None) -> str:
+    """What does not add up, or nothing; what was there before any answer does not count."""
+    if before is not None:
+        found = {name: count - before[name] for name, count in found.items()}
     expected = dict.fromkeys(found, answers) | {"call.queued": found["queued"], "queued": found["queued"]}
     wrong = [f"{name} {count}, not {expected[name]}" for name, count in found.items() if count != expected[name]]
     return "; ".join(wrong)

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from bench.client import Load
+from bench.pages import PageTime
 from bench.processes import Memory
 
 
@@ -82,6 +83,7 @@ class Stack:
     figures: list[Figures] = field(default_factory=list)
     memory: list[Used] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
+    pages: list[PageTime] = field(default_factory=list)
 
     def find(self, mode: str, variant: str, concurrency: int) -> Figures:
         for figures in self.figures:

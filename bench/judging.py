@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from bench import history
-
 if TYPE_CHECKING:
     from policy.question import Question
     from policy.rulespec import RuleSpec
@@ -105,15 +103,16 @@ def _microseconds(judge: Callable[[Question], object], asked: list[Question], *,
 
 def _questions() -> list[Question]:
     """Calls of department 0's agent: small and large, decided by a condition, by a pattern and by the default."""
-    from django.contrib.auth.models import Group
+    from django.contrib.auth.models import Group, User
 
+    from execution.demohistory import cast
     from policy import agents
     from policy.caller import Caller
     from policy.question import Question
     from registry.resolution import resolve
     from registry.toolref import ToolRef
 
-    history.register(2 * history.TOOLS_PER_TOOLKIT)
+    cast.more_tools(2 * cast.TOOLS_PER_TOOLKIT, User.objects.get(username="admin"))
     agent = agents.create("bot-0", actor="shell", call=["Records0", "Records1"]).agent
     agent.user.groups.add(Group.objects.create(name="department-0"))
     caller = Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="")

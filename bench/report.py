@@ -32,6 +32,8 @@ def show(stacks: list[Stack], targets: list[Target]) -> None:
                 f" web {used.web.pss:.0f} ({used.web.rss:.0f}) in {used.web.processes} processes,"
                 f" worker {used.worker.pss:.0f} ({used.worker.rss:.0f}) in {used.worker.processes}"
             )
+        for page in stack.pages:
+            print(f"  page {page.name}: {page.milliseconds:.0f} ms, {page.queries} queries")
         for figures in stack.figures:
             if figures.first_error:
                 print(f"  first error, {figures.mode}, {figures.variant}: {figures.first_error!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bench.figures import Figures, Stack
 from bench.judging import Judging
+from bench.pages import LIMIT_MS
 
 MAX_MEGABYTES = 400.0
 QUEUED_P50 = {"embedded": 40.0, "company": 15.0}  # milliseconds
@@ -28,6 +29,7 @@ def targets(stacks: list[Stack], judging: Judging) -> Iterator[Target]:
         yield from _speed(stack)
         yield from _memory(stack)
         yield from _evidence(stack)
+        yield from _pages(stack)
     promise = f"judging 1,000 rules at most {JUDGING_RATIO:g} times 10 rules, under 1 ms"
     is_met = judging.ratio <= JUDGING_RATIO and judging.many < JUDGING_MICROSECONDS
     yield Target(promise, judging.told, is_met)
@@ -71,6 +73,12 @@ def _evidence(stack: Stack) -> Iterator[Target]:
     for found in stack.evidence:
         promise = f"{stack.name}, {found.variant}: each of {found.answers} calls has its committed rows and events"
         yield Target(promise, "yes" if found.is_whole else found.problem, found.is_whole)
+
+
+def _pages(stack: Stack) -> Iterator[Target]:
+    for page in stack.pages:
+        promise = f"{stack.name}: page {page.name} of the portal within {LIMIT_MS:g} ms"
+        yield Target(promise, f"{page.milliseconds:g} ms, status {page.status}", page.is_good)
 
 
 def _at_least(promise: str, measured: float, limit: float) -> Target:

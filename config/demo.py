@@ -6,24 +6,17 @@ import json
 import os
 import secrets
 import tempfile
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
-from django.core.management import call_command
 from django.db import transaction
 
 from audit import trail
-from policy import agents, permissions
-from registry.models import Toolkit
+from execution.portal import examples
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-TOOLKITS = ("calculator/1.0.0.yaml", "calculator/1.1.0.yaml", "doorbell", "system")
-NAMES = ("Calculator", "Doorbell", "System", "Payments")
 APPROVERS = ("ana", "ben")
-APPROVERS_GROUP = "payments-approvers"
 
 
 def ensure(home: Path, url: str) -> tuple[dict[str, Any] | None, bool]:
@@ -51,15 +44,8 @@ def _load(url: str) -> dict[str, Any]:
     password = secrets.token_urlsafe(18)
     get_user_model().objects.create_superuser("admin", password=password)
     trail.record("user", "admin", "user.created", actor="system", detail={"is_superuser": True})
-    for toolkit in TOOLKITS:
-        call_command("import_toolkit", str(EXAMPLES / toolkit), publish=True, verbosity=0, stdout=StringIO())
-    payments = str(EXAMPLES / "payments")
-    call_command("import_toolkit", payments, publish=True, reviewer="admin", verbosity=0, stdout=StringIO())
     approvers = [_approver(name) for name in APPROVERS]
-    group = Group.objects.get(name=APPROVERS_GROUP)
-    permissions.put(Toolkit.objects.get(name="Payments"), "approve", group, actor="system")
-    call_command("import_policy", f"{payments}/policy.yaml", activate=True, verbosity=0, stdout=StringIO())
-    agent = agents.create("demo", actor="system", owner="admin", call=NAMES)
+    agent = examples.load(owner="admin")
     return {
         "url": url,
         "admin": {"username": "admin", "password": password},
@@ -72,9 +58,9 @@ def _approver(name: str) -> dict[str, str]:
     """A person who decides about payments and nothing else."""
     password = secrets.token_urlsafe(18)
     person = User.objects.create_user(name, f"{name}@placet.invalid", password, is_staff=True)
-    group, _ = Group.objects.get_or_create(name=APPROVERS_GROUP)
+    group, _ = Group.objects.get_or_create(name=examples.APPROVERS)
     person.groups.add(group)
-    trail.record("user", name, "user.created", actor="system", detail={"groups": [APPROVERS_GROUP]})
+    trail.record("user", name, "user.created", actor="system", detail={"groups": [examples.APPROVERS]})
     return {"username": name, "password": password}
 
 

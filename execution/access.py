@@ -23,8 +23,8 @@ def visible_calls(user: Any, caller: Caller | None) -> QuerySet[Call]:
         return calls.filter(agent_id=caller.agent_id)
     if user.has_perm("execution.view_call"):
         return calls
-    asked = Q(approval__isnull=False, tool__version__toolkit__in=_permitted(user, "approve"))
-    seen = Q(agent__owner=user) | Q(tool__version__toolkit__in=_permitted(user, "audit")) | asked
+    asked = Q(approval__isnull=False, tool__version__toolkit__in=permitted(user, "approve"))
+    seen = Q(agent__owner=user) | Q(tool__version__toolkit__in=permitted(user, "audit")) | asked
     if user.has_perm(PERMISSION):
         seen |= Q(pk__in=BreakGlass.objects.order_by().values("call"))
     return calls.filter(seen)
@@ -47,11 +47,11 @@ def may_settle(user: Any, caller: Caller | None, call: Call) -> bool:
 def visible_events(user: Any, caller: Caller | None) -> Q:
     """The events of calls one may see, of oneself or one's agents, and of toolkits one may audit."""
     calls = visible_calls(user, caller).order_by()
-    seen = Q(subject_kind="call") & Q(Exists(calls.filter(pk=_SubjectKey("call"))))
-    seen |= Q(subject_kind="approval") & Q(Exists(calls.filter(approval=_SubjectKey("approval"))))
+    seen = Q(subject_kind="call") & Q(Exists(calls.filter(pk=SubjectKey("call"))))
+    seen |= Q(subject_kind="approval") & Q(Exists(calls.filter(approval=SubjectKey("approval"))))
     if caller is not None:
         return seen | Q(subject_kind="agent", subject_id=caller.name)
-    toolkits = _permitted(user, "audit")
+    toolkits = permitted(user, "audit")
     versions = ToolkitVersion.objects.filter(toolkit__in=toolkits).select_related("toolkit")
     return (
         seen
@@ -61,12 +61,13 @@ def visible_events(user: Any, caller: Caller | None) -> Q:
     )
 
 
-def _permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
+def permitted(user: Any, verb: str) -> QuerySet[Toolkit]:
+    """The toolkits on which this user was given the permission, by name or through a group."""
     found: QuerySet[Toolkit] = get_objects_for_user(user, f"registry.{verb}_toolkit", with_superuser=False)
     return found
 
 
-class _SubjectKey(Func):
+class SubjectKey(Func):
     """The key of the subject of this kind that an event of the outer query is about; nothing for other subjects."""
 
     output_field = UUIDField()

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class ExecutionConfig(AppConfig):
@@ -12,11 +13,14 @@ class ExecutionConfig(AppConfig):
         from execution import keyfetching, receivers, wayout  # noqa: F401
         from execution.access import visible_events
         from execution.hooks import checks  # noqa: F401
+        from execution.portal import roles
         from execution.recorded import recordings
         from policy.keysets import fetched_by
         from policy.recordings import recorded_by
         from policy.wayout import guarded_by
 
+        # Ours are the last tables to be made, so every permission is there by then.
+        post_migrate.connect(roles.ensure, sender=self, dispatch_uid="portal.roles")
         also_visible(visible_events)
         recorded_by(recordings)
         guarded_by(wayout.post)

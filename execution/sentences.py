@@ -14,6 +14,11 @@ def sentence(event: str, actor: str, detail: Detail) -> str:
     return tell(actor, detail) if tell else f"{event} by {actor}"
 
 
+def is_told(event: str) -> bool:
+    """Whether there are words for it."""
+    return event in _TOLD
+
+
 def who(actor: str) -> str:
     """An actor as people say it."""
     kind, _, name = actor.partition(":")

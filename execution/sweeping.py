@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from execution import callbacks, calls, dispatch
+from execution import callbacks, calls, dispatch, totals
 from execution.models import Call, State
 from execution.pipeline import answering, pulling
 from execution.recovery import recover
@@ -24,6 +24,7 @@ def sweep() -> None:
     _look_for_answers()
     pulling.sweep()
     _forget_answers()
+    totals.sweep()
 
 
 def _recover_lost() -> None:

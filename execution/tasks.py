@@ -31,3 +31,17 @@ def seal() -> None:
     from audit.sealing import seal_new_events
 
     seal_new_events()
+
+
+@shared_task(name="execution.make_pack")
+def make_pack(id: str) -> None:
+    from execution.packs import work_off
+
+    work_off(UUID(id))
+
+
+@shared_task(name="execution.sweep_packs", acks_late=False)
+def sweep_packs() -> None:
+    from execution.packs import sweep
+
+    sweep()

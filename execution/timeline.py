@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from audit.evidence import Evidence, Link, evidence_of
 from audit.exports import detail_of
+from execution.durations import Span, spans_of, spans_of_attempts
 from execution.models import Attempt, Call, State
 from execution.sentences import milliseconds, sentence, who
 
@@ -57,6 +58,7 @@ class Timeline:
     error: Any
     decision: Any
     warnings: tuple[str, ...]
+    spans: tuple[Span, ...] = ()  # where the time went
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -96,19 +98,28 @@ def timeline_of(call: Call) -> Timeline:
     decision = _stored(call.decision)
     checks = tuple(decision.get("checks", ())) if isinstance(decision, dict) else ()
     first = evidence.links[0].event.at if evidence.links else call.created_at
+    attempts = tuple(call.attempts.order_by("number"))
     return Timeline(
         call=call,
         evidence=evidence,
         approval_evidence=asked,
         moments=tuple(_moment(link, first, checks) for link in links),
-        attempts=tuple(call.attempts.order_by("number")),
+        attempts=attempts,
         matches=tuple(_matches(call, evidence)),
         input=_stored(call.input),
         result=_stored(call.result),
         error=_stored(call.error),
         decision=decision,
         warnings=tuple(_stored(call.warnings) or ()),
+        spans=_spans(call, evidence, attempts),
     )
+
+
+def _spans(call: Call, evidence: Evidence, attempts: tuple[Attempt, ...]) -> tuple[Span, ...]:
+    told = spans_of((link.event for link in evidence.links), timezone.now())
+    if attempts and not any(span.milliseconds for span in told):
+        return spans_of_attempts(call.created_at, attempts)
+    return told
 
 
 def _moment(link: Link, first: datetime, checks: tuple[dict[str, Any], ...]) -> Moment:

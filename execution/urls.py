@@ -1,4 +1,4 @@
-from django.urls import path
+from django.urls import include, path
 
 from execution import views
 
@@ -9,4 +9,5 @@ urlpatterns = [
     path("calls/<uuid:id>/cancel/", views.cancel, name="cancel-call"),
     path("calls/<uuid:id>/break-glass/", views.break_glass, name="break-glass-for-call"),
     path("calls/<uuid:id>/settle/", views.settle, name="settle-call"),
+    path("", include("execution.portal.evidence_urls")),
 ]

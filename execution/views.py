@@ -8,12 +8,15 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from execution import access, breakglass, calls, losses
 from execution.forms import BreakGlassForm, SettleForm
 from execution.models import Call, State
+from execution.portal.query import Query, Term
+from execution.portal.search import address
 from execution.timeline import timeline_of
 from execution.tones import DOORS, LABELS
 from policy.breakglass import PERMISSION, BreakGlassError
@@ -114,6 +117,8 @@ def _visible(request: HttpRequest, id: UUID) -> Call:
 def _story(request: HttpRequest, call: Call) -> dict[str, Any]:
     return {
         "timeline": timeline_of(call),
+        "trace_url": address("calls", Query((Term("trace", call.trace_id),))) if call.trace_id else "",
+        "evidence_url": reverse("evidence-of-call", args=[call.pk]),
         "call": call,
         "label": LABELS.get(call.state, ""),
         "door": DOORS.get(call.door, call.door),

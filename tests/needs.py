@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+AXE = Path(__file__).parents[1] / "var" / "conformance" / "node_modules" / "axe-core" / "axe.min.js"
+
 
 def _chromium() -> str:
     return "" if Path("/usr/bin/chromium").exists() else "there is no /usr/bin/chromium"
@@ -29,6 +31,11 @@ def _podman() -> str:
     return "" if answer.returncode == 0 else "podman did not answer"
 
 
+def _axe() -> str:
+    """Installed with the MCP suite."""
+    return "" if AXE.exists() else "there is no axe; make conformance installs it"
+
+
 def _inspector() -> str:
     """Installed by `make conformance`, for tests themselves reach no network."""
     from tests.conformance import tools
@@ -38,6 +45,7 @@ def _inspector() -> str:
 
 # Each returns why the thing is missing, or nothing.
 CHECKS: dict[str, Callable[[], str]] = {
+    "axe": _axe,
     "chromium": _chromium,
     "curl": _curl,
     "inspector": _inspector,

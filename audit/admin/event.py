@@ -24,8 +24,12 @@ OUTCOMES = {"ok": "success", "failed": "danger", "refused": "warning"}
 
 def page_of(kind: str, id: str) -> str:
     """Where a subject is shown: an app that has such pages names them "subject-KIND"; empty if none does."""
+    return _address(f"subject-{kind}", id)
+
+
+def _address(name: str, *args: str) -> str:
     try:
-        return reverse(f"subject-{kind}", args=[id])
+        return reverse(name, args=args)
     except NoReverseMatch:
         return ""
 
@@ -78,6 +82,7 @@ class EventAdmin(ReadOnlyAdmin):
         """The export links carry the question as it was asked."""
         query = f"?{request.GET.urlencode()}" if request.GET else ""
         links = {f"{form}_url": reverse("admin:audit_event_export", args=[form]) + query for form in exports.FORMS}
+        links["pack_url"] = f"{pack}{query}" if (pack := _address("new-pack")) else ""
         return super().changelist_view(request, {**links, **(extra_context or {})})
 
     def export(self, request: HttpRequest, form: str) -> StreamingHttpResponse:

@@ -218,6 +218,7 @@ CELERY_BEAT_SCHEDULE = {
     "seal": {"task": "execution.seal", **_ROUND},
     "notices": {"task": "policy.deliver_notices", **_ROUND},
     "replays": {"task": "policy.sweep_replays", "schedule": 15.0, "options": {"expires": 15.0}},
+    "packs": {"task": "execution.sweep_packs", "schedule": 15.0, "options": {"expires": 15.0}},
 }
 PLACET_MAX_PENDING = int(env.number("PLACET_MAX_PENDING", 100, at_least=1))
 # Outside workers that pull calls: sessions that each caller may have open, and seconds after which a silent one ends.

@@ -1,6 +1,7 @@
 from django.urls import path, re_path
 from rest_framework.routers import SimpleRouter
 
+from execution.api.evidence import PackViewSet
 from execution.api.secrets import SecretViewSet
 from execution.api.tools import ToolViewSet
 from execution.api.views import CallViewSet
@@ -8,6 +9,7 @@ from execution.models.secret import NAME
 
 router = SimpleRouter(use_regex_path=False)
 router.register("calls", CallViewSet, basename="call")
+router.register("evidence", PackViewSet, basename="evidence")
 router.register("tools", ToolViewSet, basename="tool")
 
 # A secret's name may hold slashes, so what comes after it is looked for first.

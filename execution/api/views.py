@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins, viewsets
@@ -11,7 +12,9 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from execution import access, breakglass, calls, dispatch, losses
+from audit.api.lists import refuse_unknown
+from audit.api.views import AnyForm
+from execution import access, breakglass, calls, dispatch, losses, packfiles
 from execution.api import preferences
 from execution.api.filters import CallFilter
 from execution.api.serializers import BreakGlassSerializer, CallSerializer, NewCallSerializer, SettlementSerializer
@@ -20,10 +23,12 @@ from execution.messages import CallContext, CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.pipeline.admit import admit
 from execution.protocols.dialect import seconds
+from execution.viewer import Viewer
 from policy.breakglass import BreakGlassError
 from policy.caller import Caller
 from registry.actors import who
 from registry.api.errors import Conflict, Refused
+from registry.api.serializers import Failure as Failed
 from registry.toolref import ToolRef
 
 WAIT = OpenApiParameter("wait", OpenApiTypes.NUMBER, description="Hold up to so many seconds (60) until it moves.")
@@ -110,6 +115,18 @@ class CallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
             raise Refused(error.status, error.code, error.message) from error
         shown = self.get_serializer(Call.objects.select_related("agent", "approval").get(pk=ran.pk)).data
         return Response(shown, status=202, headers={"Location": f"/api/calls/{ran.pk}/"})
+
+    @extend_schema(
+        summary="Download the evidence pack of a call",
+        parameters=[],
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, 404: Failed},
+    )
+    @action(detail=True, filter_backends=[], pagination_class=None, content_negotiation_class=AnyForm)
+    def evidence(self, request: Request, *args: Any, **kwargs: Any) -> FileResponse:
+        """Its events, proofs, policy, tool definition and a verifier, as a zip."""
+        refuse_unknown(request)
+        call = self.get_object()
+        return packfiles.of_call(call.pk, Viewer(user=who(request), caller=self._caller))
 
     @extend_schema(request=SettlementSerializer, responses=CallSerializer)
     @action(detail=True, methods=["post"])

@@ -92,6 +92,7 @@ class Call(models.Model):
             models.Index(fields=["agent", "-id"], name="calls_of_an_agent"),
             models.Index(fields=["tool", "-id"], name="calls_of_a_tool"),
             models.Index(fields=["state", "id"], name="open_calls", condition=Q(state__in=OPEN)),
+            models.Index(fields=["id"], name="calls_of_unknown_outcome", condition=Q(state="unknown")),
             models.Index(fields=["trace_id"], name="calls_of_a_trace", condition=~Q(trace_id="")),
             models.Index(
                 fields=["finished_at"], name="calls_with_sealed_answer", condition=Q(sealed_answer__isnull=False)

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -101,6 +102,7 @@ REACHABLE = (
     "call pages",
     "events",
     "event exports",
+    "evidence packs",
     "log",
     "approvals",
     "approval pages",
@@ -174,10 +176,15 @@ class Sweep:
             for address in (f"/calls/{call.pk}/", f"/calls/{call.pk}/story/"):
                 self.sinks.add("call pages", browser.get(address).content)
             self.sinks.add("native answers", self.agent.get(f"/api/calls/{call.pk}/").content)
+            for client in (person, self.agent):
+                self._pack(client, f"/api/calls/{call.pk}/evidence/")
         self.sinks.add("events", person.get("/api/audit/events/?page_size=200").content)
         for form in ("jsonl", "csv"):
             exported = person.get(f"/api/audit/events/export/?format={form}")
             self.sinks.add("event exports", b"".join(exported.streaming_content))  # type: ignore[attr-defined]
+        for form in ("zip", "jsonl", "csv"):
+            asked = person.post("/api/evidence/", {"filters": {}, "form": form}, format="json")
+            self._pack(person, f"{asked['Location']}download/")
         for approval in Approval.objects.all():
             self.sinks.add("approvals", person.get(f"/api/approvals/{approval.pk}/").content)
             self.sinks.add("approval pages", browser.get(f"/approvals/{approval.pk}/").content)
@@ -193,6 +200,16 @@ class Sweep:
         self._rows()
         self._files()
         self._processes()
+
+    def _pack(self, client: APIClient, address: str) -> None:
+        """What is in a pack of evidence, unpacked: compression hides what it holds."""
+        content = bytes(client.get(address).getvalue())
+        if not content.startswith(b"PK"):
+            self.sinks.add("evidence packs", content)
+            return
+        with zipfile.ZipFile(io.BytesIO(content)) as pack:
+            for name in pack.namelist():
+                self.sinks.add("evidence packs", pack.read(name))
 
     def _rows(self) -> None:
         with connection.cursor() as cursor:

@@ -152,6 +152,6 @@ def test_only_a_superuser_gives_a_group_a_new_name(clerk: Client, root: Client) 
     group = Group.objects.create(name="tea round")
     page = reverse("admin:auth_group_change", args=[group.pk])
     clerk.post(page, {"name": "payments-approvers"})
-    assert Group.objects.get().name == "tea round"
+    assert Group.objects.get(pk=group.pk).name == "tea round"
     root.post(page, {"name": "payments-approvers", "permissions": []})
-    assert Group.objects.get().name == "payments-approvers"
+    assert Group.objects.get(pk=group.pk).name == "payments-approvers"

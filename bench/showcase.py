@@ -1,0 +1,53 @@
+"""Showcase: the portal's pages, each with an address that has something to show; timed by bench and photographed.
+
+`python -m bench.showcase` prints them for a home, with a session for each person who looks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import django
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page as one person sees it; its address may hang on what the database holds."""
+
+    name: str  # of its pictures
+    address: Callable[[], str]
+    person: str = "admin"
+    is_pictured: bool = True
+
+
+PAGES: tuple[Page, ...] = (
+    Page(name="home", address=lambda: "/admin/"),
+    Page(name="home-week", address=lambda: "/admin/?window=7d", is_pictured=False),
+    Page(name="home-month", address=lambda: "/admin/?window=30d", is_pictured=False),
+    Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
+)
+
+
+def main() -> None:
+    django.setup()
+    from django.conf import settings
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    sessions = {}
+    for person in {page.person for page in PAGES}:
+        client = Client()
+        client.force_login(User.objects.get(username=person))
+        sessions[person] = client.cookies[settings.SESSION_COOKIE_NAME].value
+    shown = [
+        {"name": page.name, "address": page.address(), "session": sessions[page.person]}
+        for page in PAGES
+        if page.is_pictured
+    ]
+    print(json.dumps(shown))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The demo's past: whole, verifiable, written once, and never into a production home."""
+
+from io import StringIO
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import CommandError, call_command
+
+from audit.models import Event
+from execution.models import Call, CallTotal
+from policy.models import Agent, Approval
+
+pytestmark = pytest.mark.django_db
+
+
+def make(**asked: int) -> str:
+    told = StringIO()
+    call_command("make_demo_history", stdout=told, **asked)
+    return told.getvalue()
+
+
+def test_it_writes_so_many_calls_and_events_that_verify() -> None:
+    assert make(calls=200, tools=20) == "Wrote 200 calls and 2,000 events of the last thirty days.\n"
+    assert Call.objects.filter(tool__isnull=False).count() == 200 + 1 + 3  # one lost, three waiting
+    assert Event.objects.count() >= 2_000
+    assert CallTotal.objects.exists()
+    assert Approval.objects.filter(state="pending").count() == 3
+    call_command("verify_audit", stdout=StringIO())
+
+
+def test_a_home_gets_one_past_only() -> None:
+    make(calls=20)
+    before = Call.objects.count()
+    with pytest.raises(CommandError, match="already"):
+        make(calls=20)
+    assert Call.objects.count() == before
+
+
+def test_a_past_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr("execution.demohistory.present.waiting", fail)
+    with pytest.raises(RuntimeError):
+        make(calls=20)
+    assert not Call.objects.exists()
+    assert not Agent.objects.exists()
+
+
+def test_production_gets_no_invented_calls(settings: LazySettings) -> None:
+    settings.PLACET_PRODUCTION = True
+    with pytest.raises(CommandError, match="production"):
+        make(calls=20)
+    assert not Call.objects.exists()
+
+
+@pytest.mark.parametrize("asked", [{"calls": 0}, {"calls": -5}, {"events": -1}, {"tools": -1}])
+def test_numbers_that_make_no_sense_are_refused(asked: dict[str, int]) -> None:
+    with pytest.raises(CommandError, match="between"):
+        make(**asked)

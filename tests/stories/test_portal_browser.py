@@ -1,0 +1,132 @@
+"""The portal in a real browser: usable by keys, by everyone, in light and dark, in one's own zone, and by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.stories.laboratory import Laboratory
+from tests.stories.windows import Window, chromium
+
+pytestmark = [pytest.mark.story, pytest.mark.needs("chromium")]
+
+HISTORY = """
+import django; django.setup()
+from django.core.management import call_command
+from django.contrib.auth.models import User
+from django.test import Client
+call_command("make_demo_history", calls=400, stdout=sys.stderr)
+import json
+def session(name):
+    client = Client()
+    client.force_login(User.objects.get(username=name))
+    return client.cookies["sessionid"].value
+names = ["admin", "petra", "amir", "polly", "audrey", "otto"]
+print(json.dumps({name: session(name) for name in names}))
+"""
+# Pages that pass axe; whoever adds a page adds its address.
+PAGES = ["/admin/", "/admin/?window=7d", "/admin/?window=30d"]
+Sit = Callable[..., Window]
+
+
+@pytest.fixture(scope="module")
+def sessions(laboratory: Laboratory) -> dict[str, str]:
+    return json.loads(laboratory.script(HISTORY))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def sit(laboratory: Laboratory, sessions: dict[str, str], browser: Any) -> Iterator[Sit]:
+    """Opens windows; when the story is told, none of them may have complained or talked to another host."""
+    opened: list[Window] = []
+
+    def sit_down(name: str = "admin", **options: Any) -> Window:
+        opened.append(Window(browser, f"http://127.0.0.1:{laboratory.product.port}", sessions[name], **options))
+        return opened[-1]
+
+    yield sit_down
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.needs("axe")
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_barriers_that_axe_finds(sit: Sit, scheme: str, width: int) -> None:
+    window = sit(color_scheme=scheme, viewport={"width": width, "height": 900})
+    found = {}
+    for address in PAGES:
+        window.open(address)
+        found[address] = window.violations()
+    assert found == {address: [] for address in PAGES}
+
+
+@pytest.mark.needs("axe")
+@pytest.mark.parametrize("name", ["petra", "amir", "polly", "audrey", "otto"])
+def test_home_has_no_barriers_for_any_role(sit: Sit, name: str) -> None:
+    window = sit(name)
+    window.open("/admin/")
+    assert window.violations() == []
+
+
+def test_home_is_used_by_keys_alone(sit: Sit) -> None:
+    window = sit()
+    page = window.open("/admin/")
+    reached = []
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        reached.append(window.focused())
+        if reached[-1] == "7 days":
+            break
+    assert any("Approvals" in text and "calls that wait" in text for text in reached)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/?window=7d")
+    page.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    table = page.get_by_role("table").first
+    assert table.is_visible()
+    page.keyboard.press("Tab")  # the table scrolls by keys
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/execution/call/**")
+
+
+def test_the_sidebar_opens_by_keys_on_a_narrow_screen(sit: Sit) -> None:
+    window = sit(viewport={"width": 390, "height": 844})
+    page = window.open("/admin/")
+    toggle = page.get_by_role("button", name="Show or hide the sidebar")
+    toggle.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Policy", exact=False).first.wait_for(state="visible")
+
+
+def test_nothing_is_wider_than_a_phone(sit: Sit) -> None:
+    page = sit(viewport={"width": 360, "height": 800}).open("/admin/")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_times_are_shown_in_the_viewers_zone_with_utc_on_hover(sit: Sit) -> None:
+    texts = {}
+    for zone in ("UTC", "Asia/Tokyo"):
+        page = sit(timezone_id=zone, locale="en-GB").open("/admin/")
+        time = page.locator("figure time").first
+        texts[zone] = (time.get_attribute("title"), time.text_content())
+    assert texts["UTC"][0] == texts["Asia/Tokyo"][0]
+    assert texts["UTC"][0].endswith("Z")
+    hours = [int(text[1].rpartition(" ")[2][:2]) for text in texts.values()]
+    assert (hours[0] + 9) % 24 == hours[1]
+
+
+def test_home_says_the_same_without_scripts(sit: Sit) -> None:
+    page = sit(java_script_enabled=False).open("/admin/")
+    assert "What needs you" in page.content()
+    assert page.locator("figure svg rect").count() > 10
+    assert "UTC</time>" in page.content()

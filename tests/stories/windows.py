@@ -1,0 +1,73 @@
+"""Window: one person's browser at the portal, with everything it asked for or complained about, and what axe says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.needs import AXE
+
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+# Only what the product itself draws; the rules are all of axe's, best practices included.
+RUN = "axe.run(document, {resultTypes: ['violations']})"
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+class Window:
+    """Opened with a session; closed, it may not have complained or talked to another host."""
+
+    def __init__(self, browser: Any, url: str, session: str, **options: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        if session:
+            self.context.add_cookies([{"name": "sessionid", "value": session, "url": url}])
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.elsewhere: list[str] = []
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._sent)
+        self.page.on("dialog", self._opened)
+
+    def open(self, address: str) -> Any:
+        answer = self.page.goto(f"{self.url}{address}", wait_until="networkidle")
+        assert answer.status == 200, (address, answer.status)
+        return self.page
+
+    def violations(self) -> list[str]:
+        """What axe finds on the page as it stands, everything that can be unfolded unfolded."""
+        self.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        self.page.evaluate(AXE.read_text())
+        found = self.page.evaluate(RUN)["violations"]
+        return [f"{rule['id']}: {node['html'][:200]}" for rule in found for node in rule["nodes"]]
+
+    def focused(self) -> str:
+        """The text of what has the focus."""
+        return str(self.page.evaluate("document.activeElement.innerText || document.activeElement.value || ''")).strip()
+
+    def close(self) -> None:
+        self.context.close()
+        assert self.complaints == []
+        assert self.elsewhere == []
+
+    def _said(self, message: Any) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    def _sent(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:")):
+            self.elsewhere.append(request.url)
+
+    def _opened(self, dialog: Any) -> None:
+        self.complaints.append(f"opened a dialog: {dialog.message}")
+        dialog.dismiss()
