@@ -1,4 +1,4 @@
-"""`manage.py make_demo_history --calls 100000`: thirty days of a company's calls, to look at and to measure pages on."""
+"""`manage.py make_demo_history --calls 100000`: thirty days of calls, to look at and to measure pages on."""
 
 from argparse import ArgumentParser
 from typing import Any
