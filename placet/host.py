@@ -14,7 +14,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Any
 
-from placet import child, frames
+from placet import child, frames, limits, walls
 from placet.answers import BadResult, answer
 from placet.context import ToolContext
 from placet.conversion import Plan
@@ -27,16 +27,6 @@ PROGRESS_EVERY = 1.0  # seconds between those that follow; the last one is alway
 MAX_TALK = 3_000_000  # bytes of both with their words; what follows are numbers, and the other end takes 4,000,000
 MAX_ANSWER = 1_000_000  # bytes of a final frame, unless the request says otherwise
 UNEXPECTED = "The tool failed unexpectedly"
-MAX_FILES = 512
-MAX_FILE_SIZE = 256 * 1024 * 1024
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
-
-# What a host has that runs a tool of high or critical risk, one call long.
-CONFINED_FILES = 128
-CONFINED_FILE_SIZE = 64 * 1024 * 1024
-CONFINED_MEMORY = 512 * 1024 * 1024  # written to, in each process
-CONFINED_ADDRESSES = 4 * 1024 * 1024 * 1024  # set aside, which threads and libraries do by the gigabyte
-CONFINED_TASKS = 64  # processes and threads, beside those its user already has; the kernel does not count for root
 NO_WALLS = 78  # the exit status of a host that could not be confined, and therefore did not start
 
 
@@ -151,18 +141,19 @@ class Printed:
 class Host:
     """The tools of one folder, loaded once and called in turn."""
 
-    def __init__(self, fd: int, folder: str) -> None:
+    def __init__(self, fd: int, folder: str, closed: str = "") -> None:
         self._fd = fd
+        self._closed = closed
         self._folder = os.path.join(os.path.realpath(folder), "")
         self._tools: dict[str, tuple[Callable[..., Any], Plan]] = {}
         self._threads = 0
         self.call: Call | None = None
 
-    def serve(self) -> None:
-        """Answers requests until the other end closes."""
+    def serve(self, missing: list[str]) -> None:
+        """Answers requests until the other end closes; first tells which walls are missing."""
         streams = Printed(self, "info"), Printed(self, "warning")
         sys.stdout, sys.stderr = streams
-        frames.write(self._fd, frames.pack({"kind": "ready"}))
+        frames.write(self._fd, frames.pack({"kind": "ready", "missing": missing}))
         while (request := frames.read(self._fd)) is not None:
             self.call = call = Call(self._fd)
             final = self._final(request, call)
@@ -179,7 +170,7 @@ class Host:
         try:
             function, plan = self._tool(request["entrypoint"])
         except (Exception, SystemExit) as error:
-            return failure("load_failed", "The tool could not be loaded", error)
+            return self._failure("load_failed", "The tool could not be loaded", error)
         try:
             context = self._context(request, call) if plan.context_parameter else None
             result = function(**plan.keywords(request["arguments"], context))
@@ -193,7 +184,14 @@ class Host:
         except BadResult as error:
             return failure("bad_result", "The tool gave no usable result", error)
         except BaseException as error:
-            return failure("exception", UNEXPECTED, error)
+            return self._failure("exception", UNEXPECTED, error)
+
+    def _failure(self, kind: str, message: str, error: BaseException) -> dict[str, Any]:
+        """As `failure`; where the system refused something, with the walls that it may have run into."""
+        final = failure(kind, message, error)
+        if self._closed and isinstance(error, OSError):
+            final["developer_message"] = clean(f"{final['developer_message']} ({self._closed})")
+        return final
 
     def _tool(self, entrypoint: str) -> tuple[Callable[..., Any], Plan]:
         found = self._tools.get(entrypoint)
@@ -288,76 +286,26 @@ def _has_children() -> bool:
         return False
 
 
-def secure(fd: int, parent: int) -> None:
-    """Ties the host to its parent's life, and bounds what it may leave behind."""
-    import ctypes
-    import resource
-    import signal
-
-    os.set_inheritable(fd, False)
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(0)  # It died before we could ask to be told.
-    _limit(
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, MAX_FILES),
-        (resource.RLIMIT_FSIZE, MAX_FILE_SIZE),
-    )
-
-
-def confine() -> None:
-    """Narrows a secured host for a risky tool, and its children with it; OSError or ValueError if it cannot be."""
-    import ctypes
-    import resource
-
-    if sys.platform != "linux":
-        raise OSError("only Linux can confine a process so")
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "the kernel cannot refuse new privileges")
-    _limit(
-        (resource.RLIMIT_DATA, CONFINED_MEMORY),
-        (resource.RLIMIT_AS, CONFINED_ADDRESSES),
-        (resource.RLIMIT_NOFILE, CONFINED_FILES),
-        (resource.RLIMIT_FSIZE, CONFINED_FILE_SIZE),
-        (resource.RLIMIT_NPROC, _tasks_of_user() + CONFINED_TASKS),
-    )
-
-
-def _limit(*limits: tuple[int, int]) -> None:
-    """Sets each for good, or keeps the narrower one that already holds."""
-    import resource
-
-    for limit, value in limits:
-        _, hard = resource.getrlimit(limit)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(limit, (value, value))
-
-
-def _tasks_of_user() -> int:
-    """How many processes and threads run under our user: the kernel counts them all against one limit."""
-    ours, tasks = os.getuid(), 0
-    for entry in os.scandir("/proc"):
-        with contextlib.suppress(OSError):
-            if entry.name.isdecimal() and entry.stat().st_uid == ours:
-                tasks += len(os.listdir(f"/proc/{entry.name}/task"))
-    return tasks
-
-
 def main(arguments: list[str]) -> None:
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
     fd, folder = int(options["--fd"]), options["--folder"]
-    secure(fd, int(options.get("--parent", os.getppid())))
-    if options.get("--walls") == "confined":
+    limits.secure(fd, int(options.get("--parent", os.getppid())))
+    is_confined = options.get("--walls") == "confined"
+    missing = []
+    if is_confined:
         try:
-            confine()
-        except (OSError, ValueError):
-            os._exit(NO_WALLS)
+            limits.confine()
+        except (OSError, ValueError) as error:
+            missing.append(str(error))
+    opened = options.get("--open")
+    if opened is not None:
+        hidden = options.get("--hide", "").split(os.pathsep)
+        missing += walls.raise_around(folder, os.getcwd(), opened.split(","), [*filter(None, hidden)])
+    if is_confined and missing:
+        os._exit(NO_WALLS)
     child.settle(folder)
     with contextlib.suppress(BrokenPipeError):
-        Host(fd, folder).serve()
+        Host(fd, folder, "" if opened is None else walls.closed(opened.split(","))).serve(missing)
     os._exit(0)  # No farewell: threads and exit handlers of tools must not keep us.
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from execution.runtimes.walls import OPEN, Walls, tell
 from placet import child
 
 FINAL = frozenset(("value", "content", "error"))
@@ -72,10 +73,11 @@ class AnswerTooLarge(HostError):
 class Host:
     """The process, our end of its socket and its home; in the hands of one caller at a time."""
 
-    __slots__ = ("_answers", "_buffer", "_home", "_is_ready", "_process", "_sock", "folder")
+    __slots__ = ("_answers", "_buffer", "_home", "_is_ready", "_process", "_sock", "folder", "walls")
 
-    def __init__(self, folder: Path, home: Path, *, is_confined: bool = False) -> None:
+    def __init__(self, folder: Path, home: Path, walls: Walls = OPEN) -> None:
         self.folder = folder
+        self.walls = walls
         self._home = home
         self._is_ready = False
         self._buffer = bytearray()
@@ -85,8 +87,7 @@ class Host:
         self._answers = select.poll()
         self._answers.register(self._sock, select.POLLIN)
         options = ["--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid())]
-        if is_confined:
-            options += ["--walls", "confined"]
+        options += walls.options(home)
         try:
             self._process = subprocess.Popen(
                 child.command("placet.host", *options),
@@ -125,11 +126,12 @@ class Host:
         if self._is_ready:
             return
         try:
-            self._receive(deadline, _CHUNK)
+            frame, _ = self._receive(deadline, _CHUNK)
         except TimeoutError:
             raise HostBusy("No host was ready in time") from None
         except (EOFError, OSError, ValueError) as error:
             raise self._crashed(is_started=False) from error
+        tell(frame.get("missing"))
         self._is_ready = True
 
     def ask(self, request: dict[str, Any], deadline: float, max_answer: int) -> Iterator[dict[str, Any]]:

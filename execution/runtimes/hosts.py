@@ -23,6 +23,7 @@ from execution.runtimes.host import (
     HostError,
     HostTimeout,
 )
+from execution.runtimes.walls import OPEN, Walls
 
 __all__ = [
     "AnswerTooLarge",
@@ -75,7 +76,7 @@ class HostPool:
         max_answer: int = 1_000_000,
         cancel: Cancel | None = None,
         on_frame: Callable[[dict[str, Any]], None] | None = None,
-        is_confined: bool = False,
+        walls: Walls = OPEN,
     ) -> dict[str, Any]:
         """Has a host of the folder answer one request: the final frame, or a HostError, within `timeout` seconds.
 
@@ -88,15 +89,15 @@ class HostPool:
         frame: dict[str, Any] = {}
         is_fit = False
         try:
-            found = None if is_confined else self._idle_host(folder)
-            host = found or self._new_host(folder, ready_by, is_confined=is_confined)
+            found = None if walls.is_confined else self._idle_host(folder, walls)
+            host = found or self._new_host(folder, ready_by, walls)
             with waking(cancel, host.hang_up):
                 host.await_ready(ready_by)
                 deadline = time.monotonic() + timeout
                 for frame in host.ask(request, deadline, max_answer):
                     if on_frame is not None and frame["kind"] not in FINAL:
                         on_frame(frame)
-            is_fit = not frame.pop("is_spent", False) and not is_confined
+            is_fit = not frame.pop("is_spent", False) and not walls.is_confined
         except HostCrashed as crash:
             if cancel is not None and cancel.is_set():
                 raise HostCancelled(is_started=crash.is_started) from None
@@ -158,11 +159,11 @@ class HostPool:
         if not self._busy[folder]:
             del self._busy[folder]
 
-    def _idle_host(self, folder: Path) -> Host | None:
-        """The folder's most recently used idle host that is still fit."""
+    def _idle_host(self, folder: Path, walls: Walls) -> Host | None:
+        """The folder's most recently used idle host with just these walls that is still fit."""
         while True:
             with self._lock:
-                mine = [host for host in self._idle if host.folder == folder]
+                mine = [host for host in self._idle if host.folder == folder and host.walls == walls]
                 if not mine:
                     return None
                 self._idle.remove(mine[-1])
@@ -171,9 +172,9 @@ class HostPool:
             mine[-1].kill()
             self._bury(mine[-1])
 
-    def _new_host(self, folder: Path, deadline: float, *, is_confined: bool) -> Host:
+    def _new_host(self, folder: Path, deadline: float, walls: Walls) -> Host:
         try:
-            starting = self._spawner.submit(self._spawn, folder, is_confined)
+            starting = self._spawner.submit(self._spawn, folder, walls)
         except RuntimeError:
             raise HostBusy("The pool is closed") from None
         try:
@@ -182,10 +183,10 @@ class HostPool:
             starting.add_done_callback(self._discard)  # It comes too late for us, and would never be found again.
             raise HostBusy("No host was started in time") from None
 
-    def _spawn(self, folder: Path, is_confined: bool) -> Host:
+    def _spawn(self, folder: Path, walls: Walls) -> Host:
         if self._homes is None:
             self._homes = Homes(self._homes_parent)
-        host = Host(folder, self._homes.new(), is_confined=is_confined)
+        host = Host(folder, self._homes.new(), walls)
         with self._lock:
             self._hosts.add(host)
         return host

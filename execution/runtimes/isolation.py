@@ -1,7 +1,16 @@
-"""Isolation: which tools need walls of their own, and the one failure for a wall that is not there."""
+"""Isolation: which walls a tool gets, and the one failure for a wall that is not there."""
+
+from django.conf import settings
 
 from execution.errors import CallError, ErrorCode
+from execution.runtimes.walls import Walls
+from placet.walls import openings
 from registry.toolspec import ToolSpec
+
+
+def walls_of(tool: ToolSpec) -> Walls:
+    """Around the process of a Python tool: it reaches what it declares, and never our keys and our database."""
+    return Walls(openings(tool.capabilities), (str(settings.PLACET_HOME),), is_confined(tool))
 
 
 def is_confined(tool: ToolSpec) -> bool:

@@ -61,7 +61,7 @@ class PythonRuntime:
                 max_answer=invocation.max_answer,
                 cancel=invocation.cancel,
                 on_frame=invocation.on_news,
-                is_confined=isolation.is_confined(invocation.tool),
+                walls=isolation.walls_of(invocation.tool),
             )
         except HostTimeout as error:
             raise CallError(

@@ -14,7 +14,7 @@ from execution.runtimes import RUNTIMES, container, engine, owner
 from execution.runtimes.base import Invocation
 from execution.runtimes.cancel import Cancel
 from execution.runtimes.engine import Engine, EngineMissing, Order
-from placet import host
+from placet import host, limits
 from registry.fields import ManifestError
 from registry.manifests import import_folder
 from registry.publishing import publish
@@ -103,10 +103,10 @@ def invocation(tool: ToolSpec, **fields: Any) -> Invocation:
 
 def test_a_risky_tool_has_narrow_limits(risky: Any) -> None:
     found = risky("Limits")
-    assert found["DATA"] <= host.CONFINED_MEMORY
-    assert found["AS"] <= host.CONFINED_ADDRESSES
-    assert found["NOFILE"] <= host.CONFINED_FILES
-    assert found["FSIZE"] <= host.CONFINED_FILE_SIZE
+    assert found["DATA"] <= limits.CONFINED_MEMORY
+    assert found["AS"] <= limits.CONFINED_ADDRESSES
+    assert found["NOFILE"] <= limits.CONFINED_FILES
+    assert found["FSIZE"] <= limits.CONFINED_FILE_SIZE
     assert found["CORE"] == 0
     assert found["NPROC"] != resource.RLIM_INFINITY
     assert found["no_new_privs"]
