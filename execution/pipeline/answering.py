@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,26 +13,20 @@ from django.db import transaction
 from audit import trail
 from audit.trail import Entry
 from execution import callbacks, dispatch, envelope
-from execution.claim import Claim, unseal_what_runs
-from execution.credentials import Credentials, Unseen
+from execution.claim import Claim
+from execution.credentials import Credentials
 from execution.errors import CallError, ErrorCode
-from execution.messages import CallContext
 from execution.models import Call, Callback, State
 from execution.opening import HOST
 from execution.pipeline import perform
 from execution.pipeline.perform import Ending
+from execution.pipeline.resuming import taken_up
 from execution.pipeline.steps import check_output
 from execution.returnaddress import return_address
 from execution.runtimes import WEBHOOK
 from execution.runtimes.base import AnswersLater, RunResult
 from execution.runtimes.webhook import LookFailed
 from execution.traffic import Traffic
-from policy import acting
-from policy.sealedbox import Unsealable
-from registry.models import Tool
-from registry.resolution import resolve
-from registry.toolref import ToolRef
-from registry.toolspec import ToolSpec, spec_of
 
 logger = logging.getLogger(__name__)
 
@@ -185,40 +178,5 @@ def _look_again(row: Callback, traffic: Traffic, *, delay: float = 0.0, is_faile
 
 
 def _claim(row: Callback, call: Call, by: str) -> tuple[Claim, CallError | None]:
-    """The attempt in this process's hands, and why no answer to it may be shown, if so."""
-    unreadable = None
-    try:
-        arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
-        needles = callbacks.needles_of(row)
-    except Unsealable:  # without them nobody knows what in an answer is secret
-        arguments, context, needles = {}, CallContext(), {}
-        unreadable = CallError(ErrorCode.INTERNAL, "What the call brought can no longer be read, nor shown its answer")
-    waited = (datetime.now(UTC) - row.asked_at).total_seconds()
-    claim = Claim(
-        id=call.pk,
-        call_id=call.call_id,
-        fence=row.fence,
-        agent=acting.agent(call.agent_id).name,
-        tool=tool_as_called(call),
-        arguments=arguments,
-        context=context,
-        trace_id=call.trace_id,
-        where=f"{by}@{HOST}:{os.getpid()}",
-        chain=trail.new_chain("call", str(call.pk)),
-        door=call.door,
-        needles=Unseen(needles),
-        started_at=row.asked_at,
-        started=time.perf_counter() - waited,
-    )
-    return claim, unreadable
-
-
-def tool_as_called(call: Call) -> ToolSpec:
-    """The tool of a call that began, even if it was withdrawn while it worked."""
-    ref = ToolRef.parse(call.tool_ref)
-    tool = resolve(ref) if ref is not None else None
-    if tool is not None and tool.id == call.tool_id:
-        return tool
-    tools = Tool.objects.select_related("version__toolkit").prefetch_related("capabilities")
-    assert call.tool_id is not None  # it was asked
-    return spec_of(tools.get(pk=call.tool_id))
+    where = f"{by}@{HOST}:{os.getpid()}"
+    return taken_up(call, row.fence, began=row.asked_at, where=where, needles=lambda: callbacks.needles_of(row))

@@ -1,9 +1,7 @@
 """Chapter two for tools that run elsewhere: a session takes a call, keeps it alive, and says how it ended."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -12,20 +10,18 @@ from django.db.models.functions import Now
 from audit import trail
 from audit.trail import Entry
 from execution import calls, crowding, recovery
-from execution.claim import Claim, unseal_what_runs
+from execution.claim import Claim
 from execution.errors import CallError, ErrorCode
-from execution.messages import CallContext
 from execution.models import Call, Pull, Session, State
 from execution.pipeline import perform
-from execution.pipeline.answering import tool_as_called
 from execution.pipeline.perform import Ending
+from execution.pipeline.resuming import taken_up, tool_as_called
 from execution.pipeline.steps import check_output
 from execution.runtimes.base import RunResult
 from execution.sessions import offers, pulls, register
 from execution.sessions.register import Served
 from policy import acting
 from policy.caller import Caller
-from policy.sealedbox import Unsealable
 from policy.visibility import served_toolkits
 from registry import revision
 from registry.toolspec import ToolSpec
@@ -204,31 +200,8 @@ def _checked(claim: Claim, ending: Ending) -> Ending:
 
 
 def _claim(pull: Pull, call: Call) -> tuple[Claim, CallError | None]:
-    """The attempt that the session made, and why nothing that it says of it may be shown, if so."""
-    unreadable = None
-    try:
-        arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
-    except Unsealable:  # without it nobody knows what in an answer is secret
-        arguments, context = {}, CallContext()
-        unreadable = CallError(ErrorCode.INTERNAL, "What the call brought can no longer be read, nor shown its answer")
-    worked = (datetime.now(UTC) - pull.claimed_at).total_seconds()
-    claim = Claim(
-        id=call.pk,
-        call_id=call.call_id,
-        fence=pull.fence,
-        agent=acting.agent(call.agent_id).name,
-        tool=tool_as_called(call),
-        arguments=arguments,
-        context=context,
-        trace_id=call.trace_id,
-        where=_where(pull.session_id),
-        chain=trail.new_chain("call", str(call.pk)),
-        door=call.door,
-        actor=f"agent:{acting.agent(pull.agent_id).name}",
-        started_at=pull.claimed_at,
-        started=time.perf_counter() - worked,
-    )
-    return claim, unreadable
+    actor = f"agent:{acting.agent(pull.agent_id).name}"
+    return taken_up(call, pull.fence, began=pull.claimed_at, where=_where(pull.session_id), actor=actor)
 
 
 def _refuse_late(session: Session, call: Call) -> None:

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from execution.models import Call, State
 from execution.pipeline import pulling
-from execution.pipeline.answering import tool_as_called
+from execution.pipeline.resuming import tool_as_called
 from execution.protocols import base, shape
 from execution.protocols.dialect import Answer, Refusal
 from execution.protocols.sessions import translate
