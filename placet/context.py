@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 Emit = Callable[[dict[str, Any]], None]
@@ -86,6 +87,7 @@ class ToolContext:
         "authorization",
         "call_id",
         "caller",
+        "folder",
         "idempotency_key",
         "log",
         "secrets",
@@ -104,6 +106,7 @@ class ToolContext:
         idempotency_key: str = "",
         trace_id: str = "",
         timeout: float | None = None,
+        folder: str | None = None,
         emit: Emit | None = None,
     ) -> None:
         self._emit: Emit = emit or (lambda frame: None)
@@ -116,6 +119,8 @@ class ToolContext:
         self.attempt = attempt
         self.idempotency_key = idempotency_key
         self.trace_id = trace_id
+        # Of the toolkit's own, kept between calls; None unless the tool declares filesystem.read or .write.
+        self.folder = None if folder is None else Path(folder)
 
     @property
     def user_id(self) -> str:

@@ -219,6 +219,7 @@ class Host:
             idempotency_key=request.get("idempotency_key") or "",
             trace_id=request.get("trace_id") or "",
             timeout=request.get("timeout"),
+            folder=request.get("folder"),
             emit=call.emit,
         )
 
@@ -300,7 +301,8 @@ def main(arguments: list[str]) -> None:
     opened = options.get("--open")
     if opened is not None:
         hidden = options.get("--hide", "").split(os.pathsep)
-        missing += walls.raise_around(folder, os.getcwd(), opened.split(","), [*filter(None, hidden)])
+        mine = walls.Mine(folder=folder, home=os.getcwd(), kept=options.get("--keep", ""))
+        missing += walls.raise_around(mine, opened.split(","), [*filter(None, hidden)])
     if is_confined and missing:
         os._exit(NO_WALLS)
     child.settle(folder)

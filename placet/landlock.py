@@ -23,7 +23,8 @@ LISTING = _LIST
 
 def version() -> int:
     """Which one the kernel has; 0 if none."""
-    return max(0, _libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
+    known: int = _libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
+    return max(0, known)
 
 
 def restrict(rules: Iterable[tuple[str, int]]) -> None:

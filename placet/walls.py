@@ -6,6 +6,7 @@ Its own folder, its own home and what Python itself needs are always within.
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from placet import landlock, seccomp
 from placet.child import ROOT
@@ -33,19 +34,27 @@ def openings(capabilities: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, wanted in OPENINGS.items() if not declared.isdisjoint(wanted))
 
 
-def raise_around(folder: str, home: str, opened: Iterable[str], hidden: Iterable[str]) -> list[str]:
+class Mine(NamedTuple):
+    """What belongs to a tool's process: its source, a home for as long as it lives, a folder that outlives it."""
+
+    folder: str
+    home: str
+    kept: str = ""
+
+
+def raise_around(mine: Mine, opened: Iterable[str], hidden: Iterable[str]) -> list[str]:
     """Closes what is not opened, and what is hidden in any case; says why, for each wall the kernel does not have."""
-    missing = []
     refused = [] if "network" in opened else [*seccomp.NETWORK]
     refused += [] if "commands" in opened else seccomp.COMMANDS
-    for wall in (
-        lambda: landlock.restrict(_rules(folder, home, set(opened), [*hidden])),
-        lambda: seccomp.refuse(*refused),
-    ):
-        try:
-            wall()
-        except OSError as error:
-            missing.append(str(error))
+    missing = []
+    try:
+        landlock.restrict(_rules(mine, set(opened), [*hidden]))
+    except OSError as error:
+        missing.append(str(error))
+    try:
+        seccomp.refuse(*refused)
+    except OSError as error:
+        missing.append(str(error))
     return missing
 
 
@@ -58,9 +67,11 @@ def closed(opened: Iterable[str]) -> str:
     return f"closed to this tool: {', '.join(names)}; it would have to declare {wanted}"
 
 
-def _rules(folder: str, home: str, opened: set[str], hidden: list[str]) -> Iterator[tuple[str, int]]:
-    yield home, landlock.READING | landlock.WRITING
-    yield folder, landlock.READING
+def _rules(mine: Mine, opened: set[str], hidden: list[str]) -> Iterator[tuple[str, int]]:
+    yield mine.home, landlock.READING | landlock.WRITING
+    yield mine.folder, landlock.READING
+    if mine.kept:
+        yield mine.kept, landlock.READING | (landlock.WRITING if "writing" in opened else 0)
     for device in _DEVICES:
         yield device, landlock.READING | landlock.WRITING
     for place in {*_SYSTEM, *(f"/etc/{name}" for name in _SETTINGS), *_python()}:

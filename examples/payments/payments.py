@@ -1,21 +1,19 @@
-"""A toolkit that moves money, in play: each payment is one line in a ledger file under the state folder."""
+"""A toolkit that moves money, in play: each payment is one line in a ledger file in the toolkit's own folder."""
 
 import fcntl
 import json
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 from placet import ToolContext, Toolkit, tool
 
 toolkit = Toolkit("Payments", "1.0.0")
 
-# A toolkit's code is unpacked under <state folder>/sources/<digest>/, so the ledger lies beside the sources.
-LEDGER = Path(__file__).resolve().parents[2] / "payments.jsonl"
+MOVES_MONEY = ["external.side_effect", "data.write", "filesystem.write"]
 
 
-@tool(title="Refund a customer", risk="high", capabilities=["external.side_effect", "data.write"])
+@tool(title="Refund a customer", risk="high", capabilities=MOVES_MONEY)
 def refund(
     order: Annotated[str, "The order that is refunded."],
     amount: Annotated[float, "How much, in euros.", {"exclusiveMinimum": 0}],
@@ -25,7 +23,7 @@ def refund(
     return _booked("refund", {"order": order, "amount": amount}, context)
 
 
-@tool(title="Pay out", risk="critical", capabilities=["external.side_effect", "data.write"])
+@tool(title="Pay out", risk="critical", capabilities=MOVES_MONEY)
 def payout(
     account: Annotated[str, "The account that is paid."],
     amount: Annotated[float, "How much, in euros.", {"exclusiveMinimum": 0}],
@@ -38,7 +36,8 @@ def payout(
 def _booked(kind: str, what: dict[str, Any], context: ToolContext) -> dict[str, Any]:
     """One line, written whole and kept on the disk before we say that it is done."""
     line = {"kind": kind, **what, "call_id": context.call_id, "at": datetime.now(UTC).isoformat(timespec="seconds")}
-    with LEDGER.open("a", encoding="utf-8") as ledger:
+    assert context.folder is not None  # because of filesystem.write
+    with (context.folder / "payments.jsonl").open("a", encoding="utf-8") as ledger:
         fcntl.flock(ledger, fcntl.LOCK_EX)
         ledger.write(json.dumps(line) + "\n")
         ledger.flush()

@@ -186,6 +186,8 @@ class HostPool:
     def _spawn(self, folder: Path, walls: Walls) -> Host:
         if self._homes is None:
             self._homes = Homes(self._homes_parent)
+        if walls.kept:
+            os.makedirs(walls.kept, mode=0o700, exist_ok=True)
         host = Host(folder, self._homes.new(), walls)
         with self._lock:
             self._hosts.add(host)

@@ -10,7 +10,9 @@ from registry.toolspec import ToolSpec
 
 def walls_of(tool: ToolSpec) -> Walls:
     """Around the process of a Python tool: it reaches what it declares, and never our keys and our database."""
-    return Walls(openings(tool.capabilities), (str(settings.PLACET_HOME),), is_confined(tool))
+    opened = openings(tool.capabilities)
+    kept = str(settings.PLACET_HOME / "kept" / tool.toolkit) if {"reading", "writing"} & set(opened) else ""
+    return Walls(opened, (str(settings.PLACET_HOME),), kept, is_confined(tool))
 
 
 def is_confined(tool: ToolSpec) -> bool:

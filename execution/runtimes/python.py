@@ -40,6 +40,7 @@ class PythonRuntime:
             raise CallError(
                 ErrorCode.RUNTIME_INVALID, "The tool's code cannot be used", developer_message=str(error), is_sent=False
             ) from error
+        walls = isolation.walls_of(invocation.tool)
         request = {
             "entrypoint": options["entrypoint"],
             "arguments": dict(invocation.arguments),
@@ -51,6 +52,7 @@ class PythonRuntime:
             "attempt": invocation.attempt,
             "trace_id": invocation.trace_id,
             "timeout": invocation.timeout,
+            "folder": walls.kept or None,
         }
         try:
             answer = self._pool.run(
@@ -61,7 +63,7 @@ class PythonRuntime:
                 max_answer=invocation.max_answer,
                 cancel=invocation.cancel,
                 on_frame=invocation.on_news,
-                walls=isolation.walls_of(invocation.tool),
+                walls=walls,
             )
         except HostTimeout as error:
             raise CallError(

@@ -15,6 +15,7 @@ class Walls:
 
     opened: tuple[str, ...] | None = None  # of placet.walls.OPENINGS; None: there are no walls
     hidden: tuple[str, ...] = ()  # folders that no opening leads to
+    kept: str = ""  # the toolkit's own folder that stays between calls, where the tool may use one
     is_confined: bool = False  # one call long, with narrow limits, and never without a wall
 
     def options(self, home: Path) -> list[str]:
@@ -22,6 +23,8 @@ class Walls:
         words = ["--walls", "confined"] if self.is_confined else []
         if self.opened is not None:
             words += ["--open", ",".join(self.opened), "--hide", os.pathsep.join((*self.hidden, str(home.parent)))]
+        if self.kept:
+            words += ["--keep", self.kept]
         return words
 
 

@@ -63,6 +63,8 @@ class Laboratory:
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.home = folder / "home"
+        self.ledgers = folder / "ledgers"  # not beside the home: tools reach no folder that the home lies in
+        self.ledgers.mkdir(exist_ok=True)
         self.environment = {"PLACET_LEASE": str(LEASE), "PLACET_SWEEP": str(SWEEP), **environment}
         self.database_url = environment.get("DATABASE_URL", "")
         self.product = Product(self.home, environment=self.environment).ready()
@@ -132,7 +134,7 @@ class Laboratory:
     # What the witness saw
 
     def ledger(self, name: str = "") -> Path:
-        return self.folder / (name or f"ledger-{uuid.uuid4().hex}")
+        return self.ledgers / (name or uuid.uuid4().hex)
 
     # What an operator does
 

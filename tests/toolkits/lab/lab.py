@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from placet import Image, RetryableToolError, Text, ToolContext, ToolError, Toolkit, tool
 
+FILES = ["filesystem.read", "filesystem.write"]
 toolkit = Toolkit(name="Lab", version="1.0.0", title="Lab", description="Tools that misbehave in every way.")
 
 
@@ -26,19 +27,19 @@ def echo(value: Annotated[Any, "What to return."] = None) -> Any:
     return value
 
 
-@tool(timeout="5s")
+@tool(capabilities=FILES, timeout="5s")
 def ring(ledger: Annotated[str, "Where to write."]) -> int:
     """Writes a line and counts them; has its effect each time it runs."""
     return _witness(ledger)
 
 
-@tool(timeout="5s", idempotency="read", dispatch="inline")
+@tool(capabilities=FILES, timeout="5s", idempotency="read", dispatch="inline")
 def ring_inline(ledger: Annotated[str, "Where to write."]) -> int:
     """Writes a line and counts them, in the web process."""
     return _witness(ledger)
 
 
-@tool(timeout="20s")
+@tool(capabilities=FILES, timeout="20s")
 def slow(ledger: Annotated[str, "Where to write."], seconds: Annotated[float, "How long."]) -> str:
     """Writes a line, then takes its time; not idempotent."""
     _witness(ledger, "began")
@@ -46,7 +47,7 @@ def slow(ledger: Annotated[str, "Where to write."], seconds: Annotated[float, "H
     return "done"
 
 
-@tool(timeout="20s", idempotency="idempotent")
+@tool(capabilities=FILES, timeout="20s", idempotency="idempotent")
 def slow_but_safe(ledger: Annotated[str, "Where to write."], seconds: Annotated[float, "How long."]) -> str:
     """Writes a line, then takes its time; may be run again."""
     _witness(ledger, "began")
@@ -76,6 +77,7 @@ def crash() -> None:
 
 
 @tool(
+    capabilities=FILES,
     timeout="5s",
     idempotency="idempotent",
     retry={"maxAttempts": 3, "backoff": "10ms", "maxBackoff": "50ms", "jitter": "none"},
@@ -88,7 +90,11 @@ def flaky(ledger: Annotated[str, "Where to write."], fails: Annotated[int, "How 
     return times
 
 
-@tool(timeout="5s", retry={"maxAttempts": 3, "backoff": "10ms", "maxBackoff": "50ms", "jitter": "none"})
+@tool(
+    capabilities=FILES,
+    timeout="5s",
+    retry={"maxAttempts": 3, "backoff": "10ms", "maxBackoff": "50ms", "jitter": "none"},
+)
 def flaky_once(ledger: Annotated[str, "Where to write."]) -> int:
     """Always fails, says it may be retried, and is not idempotent."""
     _witness(ledger)
@@ -146,7 +152,7 @@ def launch() -> None:
     """Needs a person."""
 
 
-@tool(risk="high", timeout="5s", capabilities=["external.side_effect"])
+@tool(risk="high", timeout="5s", capabilities=["external.side_effect", *FILES])
 def fire(
     ledger: Annotated[str, "Where to write."],
     amount: Annotated[float, "How much."] = 1.0,
@@ -156,13 +162,13 @@ def fire(
     return _witness(ledger)
 
 
-@tool(risk="critical", timeout="5s")
+@tool(capabilities=FILES, risk="critical", timeout="5s")
 def detonate(ledger: Annotated[str, "Where to write."]) -> int:
     """Needs two people, and leaves a line."""
     return _witness(ledger)
 
 
-@tool(risk="high", timeout="5s", idempotency="keyed", retry={"maxAttempts": 3})
+@tool(capabilities=FILES, risk="high", timeout="5s", idempotency="keyed", retry={"maxAttempts": 3})
 def fire_again(ledger: Annotated[str, "Where to write."], fails: Annotated[int, "How often it fails first."]) -> int:
     """Needs a person, and some attempts."""
     if _witness(ledger) <= fails:
