@@ -17,5 +17,6 @@ PLACET_SEALING_KEYS = {"t1": b"k" * 32, "t0": b"o" * 32}
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STATIC_ROOT = None  # nothing is collected; the finders serve
+WHITENOISE_AUTOREFRESH = True  # looks a file up when it is asked for, not all of them for each client that a test makes
 if DATABASES["default"]["ENGINE"] == "config.sqlite":  # noqa: F405  a file, as in the product: threads and gate are real
     DATABASES["default"]["TEST"] = {"NAME": str(PLACET_HOME / "test.sqlite3")}  # noqa: F405
