@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,6 +118,13 @@ def _no_threads_of_our_own(request: pytest.FixtureRequest, monkeypatch: pytest.M
     if "threads_of_our_own" not in request.fixturenames:
         monkeypatch.setattr("execution.bell._start", lambda: None)
         monkeypatch.setattr("execution.pulse._start", lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def _no_seals_of_events_that_are_gone() -> Iterator[None]:
+    """A test's events go with it; so does the file that says they were there."""
+    yield
+    Path(os.environ["PLACET_HOME"], "seals.jsonl").unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
