@@ -26,6 +26,9 @@ def servers(database_url: str) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def laboratory(servers: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
-    """The product with the lab, for the stories of a module."""
-    yield from at_work(tmp_path_factory.mktemp("laboratory"), servers)
+def laboratory(
+    request: pytest.FixtureRequest, servers: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Laboratory]:
+    """The product with the lab, for the stories of a module; `SETTINGS` of the module are its own."""
+    own: dict[str, str] = getattr(request.module, "SETTINGS", {})
+    yield from at_work(tmp_path_factory.mktemp("laboratory"), {**servers, **own})

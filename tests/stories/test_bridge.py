@@ -13,6 +13,9 @@ from tests.stories.product import ROOT, wait_until
 
 pytestmark = pytest.mark.story
 
+# No story here is about a worker that is lost; on a busy machine a short lease would tell such a one.
+SETTINGS = {"PLACET_LEASE": "30"}
+
 ALLOW = """
 import django; django.setup()
 from django.core.management import call_command

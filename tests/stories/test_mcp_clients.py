@@ -21,6 +21,9 @@ from tests.stories.product import wait_until
 
 pytestmark = pytest.mark.story
 
+# No story here is about a worker that is lost; on a busy machine a short lease would tell such a one.
+SETTINGS = {"PLACET_LEASE": "30"}
+
 FIXTURES = Path(__file__).parents[1] / "conformance" / "toolkits"
 PREPARE = """
 import django; django.setup()

@@ -20,6 +20,9 @@ from tests.stories.product import Product, wait_until
 
 pytestmark = pytest.mark.story
 
+# No story here is about a worker that is lost; on a busy machine a short lease would tell such a one.
+SETTINGS = {"PLACET_LEASE": "30"}
+
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 META = "io.modelcontextprotocol/"
 BOTH = "application/json, text/event-stream"
