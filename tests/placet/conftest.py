@@ -32,7 +32,7 @@ class SpokenHost:
         )
         theirs.close()
         os.set_blocking(self.sock.fileno(), True)
-        assert self.read() == {"kind": "ready"}
+        assert self.read() == {"kind": "ready", "missing": []}
 
     def read(self) -> dict[str, Any] | None:
         return frames.read(self.sock.fileno())
