@@ -21,6 +21,7 @@ from execution.models import OPEN, Call, State
 from execution.outcomes import warnings_about
 from execution.sessions import KIND
 from policy.decision import Decision
+from registry import revision
 from registry.clock import LATER, later_param
 from registry.ids import new_id
 from registry.toolspec import ToolSpec
@@ -36,6 +37,7 @@ def open_inline(request: CallRequest, tool: ToolSpec, decision: Decision) -> Cla
     chain = call.write(Entry(event="call.started", actor="system", detail={"attempt": 1, "where": where}))
     if chain is None:
         return None
+    revision.confirm()
     return Claim(
         id=call.id,
         call_id=call.call_id,
@@ -110,8 +112,10 @@ class _Row:
             entries.append(Entry(event="call.decided", actor="system", detail=self._decided(self.decision)))
         chain = trail.new_chain("call", str(self.id))
         chain, events = trail.linked(chain, *entries, last, trace_id=self.request.trace_id)
-        vendor = connection.vendor
-        return chain if guarded.write(_insert_sql(vendor), self._values(vendor), events) else None
+        vendor, values = connection.vendor, self._values(connection.vendor)
+        if is_guess := revision.is_guess():
+            values.append(revision.current())
+        return chain if guarded.write(_insert_sql(vendor, is_guess=is_guess), values, events) else None
 
     def _received(self) -> dict[str, object]:
         detail: dict[str, object] = {
@@ -219,12 +223,15 @@ _MOMENTS = ("resend_at", "lease_until", "deadline", "started_at", "finished_at")
 
 
 @lru_cache(maxsize=4)
-def _insert_sql(vendor: str) -> str:
-    """Sets every moment by the database's clock; an earlier row under the same call_id wins."""
+def _insert_sql(vendor: str, *, is_guess: bool) -> str:
+    """Sets every moment by the database's clock; an earlier row under the same call_id wins, and so does a revision
+    that is another one than was guessed.
+    """
     columns = ", ".join(f'"{column}"' for column in [*_PLAIN, *_MOMENTS])
     values = ", ".join(["%s"] * len(_PLAIN) + [LATER[vendor]] * len(_MOMENTS))
     table = Call._meta.db_table
-    return f'INSERT INTO "{table}" ({columns}) VALUES ({values}) ON CONFLICT ("agent_id", "call_id") DO NOTHING'
+    rows = f"SELECT {values} WHERE {revision.IS_STILL}" if is_guess else f"VALUES ({values})"
+    return f'INSERT INTO "{table}" ({columns}) {rows} ON CONFLICT ("agent_id", "call_id") DO NOTHING'
 
 
 def _moment(vendor: str, seconds: float | None) -> float | str | None:

@@ -6,6 +6,7 @@ SQLite draws 63 random bits.
 """
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -22,19 +23,71 @@ _READ = "SELECT number FROM registry_revision"
 IS_STILL = f"({_READ}) = %s"  # for the WHERE of a statement that must not act on a judgement that is out of date
 
 
-_pin = threading.local()
+FRESH = 1.0  # seconds after which a number that was read is no longer worth a guess
+
+
+class Unsure(Exception):
+    """What follows may not rest on a guess: it has to be gone over again with the number of this moment."""
+
+
+class _Pin(threading.local):
+    """What this thread judges by."""
+
+    depth = 0
+    number: int | None = None
+    is_guess = False
+    seen: int | None = None
+    seen_at = 0.0
+
+
+_pin = _Pin()
 
 
 @contextmanager
 def pinned() -> Iterator[None]:
     """Within it this thread reads the revision once: all of one call is judged by the same state of the registry."""
-    if getattr(_pin, "depth", 0) == 0:
+    if _pin.depth == 0:
         _pin.number = None
-    _pin.depth = getattr(_pin, "depth", 0) + 1
+    _pin.depth += 1
     try:
         yield
     finally:
         _pin.depth -= 1
+
+
+@contextmanager
+def guessed() -> Iterator[bool]:
+    """As `pinned`, by the number that this thread saw last, if that was just now; says whether it is so.
+
+    It saves PostgreSQL a round trip. Whoever writes within it either names the number in the statement (`IS_STILL`)
+    and says so afterwards with `confirm`, or asks to be `certain` before.
+    """
+    is_fresh = connection.vendor == "postgresql" and time.monotonic() - _pin.seen_at < FRESH
+    if not is_fresh or _pin.depth:
+        yield False
+        return
+    with pinned():
+        _pin.number, _pin.is_guess = _pin.seen, True
+        try:
+            yield True
+        finally:
+            _pin.is_guess = False
+
+
+def is_guess() -> bool:
+    return _pin.is_guess
+
+
+def confirm() -> None:
+    """A statement took effect under the condition that the number still holds."""
+    if _pin.is_guess:
+        _pin.is_guess, _pin.seen_at = False, time.monotonic()
+
+
+def certain() -> None:
+    """Raises Unsure unless the number was read, or confirmed."""
+    if _pin.is_guess:
+        raise Unsure
 
 
 def renew() -> None:
@@ -44,11 +97,11 @@ def renew() -> None:
 
 def current() -> int:
     """The number of this moment, as this transaction sees it; inside `pinned`, that of its first reading."""
-    if getattr(_pin, "depth", 0) == 0:
+    if _pin.depth == 0:
         return _read()
     if _pin.number is None:
         _pin.number = _read()
-    return int(_pin.number)
+    return _pin.number
 
 
 def hold() -> bool:
@@ -62,12 +115,14 @@ def hold() -> bool:
 def _read() -> int:
     """What every request reads first, so here a connection that a restarted server has forgotten is made anew."""
     try:
-        return _number()
+        number = _number()
     except (OperationalError, InterfaceError):
         if connection.in_atomic_block:
             raise
         connection.close()
-        return _number()
+        number = _number()
+    _pin.seen, _pin.seen_at = number, time.monotonic()
+    return number
 
 
 def _number() -> int:

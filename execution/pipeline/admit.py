@@ -33,6 +33,7 @@ def admit(request: CallRequest) -> CallOutcome:
             check_input(tool, request.arguments)
             check_requirements(tool, request.context)
         except CallError as error:
+            revision.certain()
             return _told(request, tool, _refuse(request, tool, None, error.failure))
         return _told(request, tool, _judged(request, tool))
 
@@ -40,6 +41,8 @@ def admit(request: CallRequest) -> CallOutcome:
 def _judged(request: CallRequest, tool: ToolSpec) -> CallOutcome:
     question = question_about(request, tool)
     decision = engine.decide(question)
+    if decision.effect is not Effect.ALLOW or decision.limits is not None:
+        revision.certain()
     try:
         match decision.effect:
             case Effect.DENY:
@@ -76,12 +79,15 @@ def denial(decision: Decision) -> Failure:
 def _allow(request: CallRequest, question: Question, decision: Decision) -> CallOutcome:
     tool = question.tool
     if (failure := breakers.refusal(tool)) is not None:
+        revision.certain()
         return _again(request) if _is_known(request) else _turn_away(request, tool, failure)
     if not inline.is_allowed(tool):
+        revision.certain()
         call = counted(question, decision, lambda: opening.open_queued(request, tool, decision))
         return _queued(request, question, decision, call)
     claim = counted(question, decision, lambda: opening.open_inline(request, tool, decision))
     if claim is None:
+        revision.certain()
         return _again(request)
     shadowing.compare(question, decision, claim.id)
     outcome = attempt(claim)

@@ -57,7 +57,7 @@ def beside(laboratory: Laboratory, tool: str) -> tuple[Counter[tuple[int, str]],
         return reply.status, str(result.get("success", ""))
 
     def neighbour() -> list[float]:
-        took = []
+        took: list[float] = []
         while not is_over or len(took) < 100:
             began = time.perf_counter()
             reply = laboratory.oxp("Echo", value=1)
