@@ -10,6 +10,7 @@ from execution.models import State
 from execution.portal import given, holding, unused, usage
 from execution.portal.frame import for_people, page
 from execution.portal.keys import DAY, LIVES, OVERLAPS, seen
+from execution.portal.standing import standing
 from execution.tones import LABELS
 from execution.viewer import Viewer
 from policy import accessrequests, agents
@@ -25,7 +26,7 @@ _HEAVY = ("input", "result", "decision", "warnings", "sealed", "sealed_answer")
 @for_people("GET", "HEAD")
 def show(request: HttpRequest, name: str) -> HttpResponse:
     """Everything about one agent that its owner answers for."""
-    agent, user = seen(request, name), who(request)
+    agent, user, me = seen(request, name), who(request), standing(request)
     viewer, now = Viewer(user=user), timezone.now()
     mine = viewer.calls().filter(agent=agent).defer(*_HEAVY)
     lately = list(mine.order_by("-id")[:RECENT])
@@ -43,6 +44,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         "waiting": mine.filter(state=State.AWAITING_APPROVAL).select_related("approval").order_by("-id")[:RECENT],
         "requests": accessrequests.visible_to(user).filter(agent=agent, state=AccessRequest.State.PENDING)[:RECENT],
         "may_change": agents.may_change(user, agent),
+        "may_ask": me is not None and me.may_ask_why,
         "overlaps": OVERLAPS.items(),
         "usual": DAY,
         "lives": LIVES.items(),

@@ -13,6 +13,7 @@ from django.urls import reverse
 from audit.models import Event
 from execution.portal import given, holding
 from execution.portal.frame import for_people, page
+from execution.portal.standing import standing
 from execution.sentences import who as in_words
 from execution.viewer import Viewer
 from policy import permissions
@@ -41,6 +42,7 @@ def show(request: HttpRequest) -> HttpResponse:
     name = permissions.name_of(holder)
     asked = request.GET.get("take", "")
     context: dict[str, Any] = {
+        "may_ask": _may_ask(request),
         "toolkit": toolkit,
         "holder": name,
         "agent": holder if isinstance(holder, Agent) else None,
@@ -122,6 +124,11 @@ def _holder(request: HttpRequest) -> Holder | None:
     return permissions.holder_named(name) if name else None
 
 
+def _may_ask(request: HttpRequest) -> bool:
+    me = standing(request)
+    return me is not None and me.may_ask_why
+
+
 def _is_user(holder: Holder) -> bool:
     return not isinstance(holder, Agent | Group)
 
@@ -135,6 +142,6 @@ def _unknown(request: HttpRequest, toolkit: Toolkit | None) -> HttpResponse:
     elif asked["holder"]:
         wrong = "There is nobody of this name. Write user:NAME, group:NAME or agent:NAME."
     toolkits = access.visible_toolkits(who(request)).order_by("name").values_list("name", flat=True)[:200]
-    context: dict[str, Any] = {"asked": asked, "error": wrong, "toolkits": toolkits}
+    context: dict[str, Any] = {"may_ask": _may_ask(request), "asked": asked, "error": wrong, "toolkits": toolkits}
     status = 404 if wrong else 200
     return page(request, "portal/permission_form.html", "Give a permission", status=status, **context)

@@ -47,6 +47,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     scope = None if me.user.is_superuser else me.counted
     pages = Paginator(_holders(kind, me, scope, asked["q"], verb), ROWS).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
+        "may_ask": me.may_ask_why,
         "kinds": KINDS.items(),
         "kind": kind,
         "asked": asked,

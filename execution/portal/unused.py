@@ -34,6 +34,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         found = [row for row in found if wanted in f"{row['agent'].name} {row['toolkit'].name}".casefold()]
     pages = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
+        "may_ask": me.may_ask_why,
         "rows": list(pages),
         "pages": pages,
         "days": days,

@@ -39,7 +39,7 @@ def why(request: HttpRequest) -> HttpResponse:
     """An input is posted, so that it stays out of addresses and logs; agent and tool make an address to share."""
     me = standing(request)
     assert me is not None  # for_people saw to it
-    if not _may_ask(me):
+    if not me.may_ask_why:
         raise PermissionDenied("This is answered to those who own an agent, audit a toolkit or write policy.")
     given = request.POST if request.method == "POST" else request.GET
     asked = {name: given.get(name, "").strip().replace("\0", "")[:200] for name in ("agent", "tool")}
@@ -60,13 +60,9 @@ def why(request: HttpRequest) -> HttpResponse:
         "error": error,
         "agents": offered.values_list("name", flat=True)[:OFFERED],
         "tools": _offered(me),
+        "may_ask": True,
     }
     return page(request, "portal/why.html", "Why can it call this?", status=422 if error else 200, **context)
-
-
-def _may_ask(me: Standing) -> bool:
-    owns = me.owns_agents or me.has("policy.change_agent")
-    return owns or readers.may_replay(me.user) or bool(me.held.get("audit"))
 
 
 def _answered(me: Standing, asked: Mapping[str, str], text: str) -> Answer:
