@@ -10,7 +10,7 @@ from execution.models import State
 from execution.portal import given, holding, unused, usage
 from execution.portal.frame import for_people, page
 from execution.portal.keys import DAY, LIVES, OVERLAPS, seen
-from execution.portal.standing import standing
+from execution.portal.standing import Standing, standing
 from execution.tones import LABELS
 from execution.viewer import Viewer
 from policy import accessrequests, agents
@@ -27,12 +27,13 @@ _HEAVY = ("input", "result", "decision", "warnings", "sealed", "sealed_answer")
 def show(request: HttpRequest, name: str) -> HttpResponse:
     """Everything about one agent that its owner answers for."""
     agent, user, me = seen(request, name), who(request), standing(request)
+    assert me is not None  # for_people saw to it
     viewer, now = Viewer(user=user), timezone.now()
     mine = viewer.calls().filter(agent=agent).defer(*_HEAVY)
     lately = list(mine.order_by("-id")[:RECENT])
     keys = _keys(agent, now)
     used = [each["used_at"] for each in keys if each["used_at"]] + [call.created_at for call in lately[:1]]
-    reach = _reach(agent)
+    reach = _reach(agent, me)
     context: dict[str, Any] = {
         "agent": agent,
         "keys": keys,
@@ -44,7 +45,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         "waiting": mine.filter(state=State.AWAITING_APPROVAL).select_related("approval").order_by("-id")[:RECENT],
         "requests": accessrequests.visible_to(user).filter(agent=agent, state=AccessRequest.State.PENDING)[:RECENT],
         "may_change": agents.may_change(user, agent),
-        "may_ask": me is not None and me.may_ask_why,
+        "may_ask": me.may_ask_why,
         "overlaps": OVERLAPS.items(),
         "usual": DAY,
         "lives": LIVES.items(),
@@ -62,7 +63,7 @@ def _keys(agent: Agent, now: Any) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: not row["is_open"])
 
 
-def _reach(agent: Agent) -> list[dict[str, Any]]:
+def _reach(agent: Agent, me: Standing) -> list[dict[str, Any]]:
     """The toolkits that it may call, why, and how often it did; of all of them, if it may call all, those it uses."""
     held = [each for each in holding.of_users([agent.user_id])[agent.user_id] if each.verb == "call"]
     everywhere = [each for each in held if each.toolkit is None]
@@ -84,7 +85,8 @@ def _reach(agent: Agent) -> list[dict[str, Any]]:
                 "quarter": quarter[key],
                 "is_unused": not month[key] and given_at is None,
                 "given_at": given_at,
-                "is_direct": any(each.group == holding.DIRECT for each in own),
+                "is_open": me.reads_permissions_of(toolkit.pk),
+                "may_take": me.gives_calls_of(toolkit.pk) and any(each.group == holding.DIRECT for each in own),
             }
         )
     return rows

@@ -30,6 +30,7 @@ class Holder:
     name: str
     full: str  # "agent:NAME", "user:NAME" or "group:NAME"
     note: str = ""
+    is_open: bool = False  # whether the viewer may open its own page
 
 
 @for_people("GET", "HEAD")
@@ -56,7 +57,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "columns": columns,
         "toolkits": shown,
         "pages": pages,
-        "rows": _rows(kind, pages, shown) if shown else [],
+        "rows": _rows(kind, me, pages, shown) if shown else [],
         "has_toolkits": bool(shown) or toolkits.exists(),
     }
     return page(request, "portal/permissions.html", "Permissions", **context)
@@ -90,8 +91,8 @@ def _owners(scope: frozenset[int] | None, verb: str) -> Q:
     return Q(pk__in=(owned if scope is None else owned.filter(pk__in=scope)).order_by().values("owner"))
 
 
-def _rows(kind: str, pages: Page[Any], toolkits: list[Toolkit]) -> list[dict[str, Any]]:
-    holders = [_holder(each) for each in pages]
+def _rows(kind: str, me: Standing, pages: Page[Any], toolkits: list[Toolkit]) -> list[dict[str, Any]]:
+    holders = [_holder(each, me) for each in pages]
     keys, on = [each.key for each in holders], [toolkit.pk for toolkit in toolkits]
     held = holding.of_groups(keys, on) if kind == "groups" else holding.of_users(keys, on)
     rows = []
@@ -111,11 +112,11 @@ def _cell(toolkit: Toolkit, verbs: dict[str, str], holder: Holder) -> dict[str, 
     return {"toolkit": toolkit, "held": held, "owns": owns}
 
 
-def _holder(one: Agent | User | Group) -> Holder:
+def _holder(one: Agent | User | Group, me: Standing) -> Holder:
     if isinstance(one, Agent):
-        return Holder(
-            key=one.user_id, name=one.name, full=f"{AGENT}{one.name}", note="" if one.is_active else "shut out"
-        )
+        note = "" if one.is_active else "shut out"
+        is_open = one.owner_id == me.user.pk or me.has("policy.view_agent", "policy.change_agent")
+        return Holder(key=one.user_id, name=one.name, full=f"{AGENT}{one.name}", note=note, is_open=is_open)
     if isinstance(one, Group):
         return Holder(key=one.pk, name=one.name, full=f"group:{one.name}")
     note = "superuser: may do everything" if one.is_superuser else "" if one.is_active else "disabled"

@@ -94,6 +94,14 @@ class Standing:
             return Q()
         return Q(agent__owner=self.user) | Q(tool__version__toolkit__in=self.counted)
 
+    def reads_permissions_of(self, toolkit: int) -> bool:
+        """Whether they are told who may do what with it."""
+        return self.user.is_superuser or toolkit in self.counted
+
+    def gives_calls_of(self, toolkit: int) -> bool:
+        """Whether they give and take what agents live on: as its owner, or as one who publishes it."""
+        return self.user.is_superuser or toolkit in self.owned | self.held.get("publish", frozenset())
+
     @property
     def may_ask_why(self) -> bool:
         """Whether some question why an agent may call a tool, or not, is answered to this person."""

@@ -64,8 +64,7 @@ def pairs(me: Standing, days: int) -> list[dict[str, Any]]:
             continue
         if (toolkit.name, f"agent:{agent.name}", "call") in fresh:
             continue  # nobody has had the time to use it
-        is_mine = me.user.is_superuser or key in me.owned or key in me.held.get("publish", frozenset())
-        found.append({"agent": agent, "toolkit": toolkit, "may_take": is_mine})
+        found.append({"agent": agent, "toolkit": toolkit, "may_take": me.gives_calls_of(key)})
     return sorted(found, key=lambda row: (row["agent"].name, row["toolkit"].name))
 
 

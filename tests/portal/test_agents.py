@@ -184,3 +184,18 @@ def test_a_hostile_label_stays_text(root: User, agent: Agent, seen_by: Seen) -> 
     page = seen_by(root, "/agents/caller/")
     assert "<script>x" not in page
     assert "\u202e" not in page
+
+
+@pytest.mark.parametrize("is_staff", [True, False])
+def test_an_owners_page_leads_nowhere_that_is_refused(agent: Agent, call: MakeCall, is_staff: bool) -> None:
+    olga = User.objects.create_user("olga", is_staff=is_staff)
+    Agent.objects.filter(pk=agent.pk).update(owner=olga)
+    call()
+    accessrequests.ask(agent, published("Mail").toolkit, reason="to write", by=agent.user)
+    client = Client()
+    client.force_login(olga)
+    page = client.get("/agents/caller/").content.decode().partition("<main")[2].partition("</main>")[0]
+    links = re.findall(r'href="(/[^"]*)"', page)
+    assert len(links) >= 3
+    for link in links:
+        assert client.get(link.replace("&amp;", "&")).status_code == 200, link
