@@ -95,7 +95,7 @@ def shown_once(
     old: Credential | None = None,
 ) -> HttpResponse:
     """In the answer itself: a redirect would have to keep the secret somewhere."""
-    title = f"{agent.name}: copy this now"
+    title = f"Copy the key of {agent.name} now"
     shown: dict[str, Any] = {"agent": agent, "key": key, "jwt_secret": jwt_secret, "ends": ends, "old": old}
     return page(request, "portal/key_shown.html", title, **shown)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stories.laboratory import Laboratory
+from tests.stories.product import wait_until
 from tests.stories.windows import Window, chromium
 
 pytestmark = [pytest.mark.story, pytest.mark.needs("chromium")]
@@ -73,7 +74,7 @@ def test_an_owner_rotates_a_key_and_programs_move_over_without_a_gap(
     window = window_of(laboratory, browser, sessions["olga"], permissions=["clipboard-read", "clipboard-write"])
     page = window.open("/agents/")
     page.get_by_role("link", name="tester").click()
-    page.get_by_text("Rotate", exact=True).focus()
+    page.locator("summary", has_text=f"Rotate {prefix}").focus()
     page.keyboard.press("Enter")  # by keys alone
     assert page.get_by_label("When the old key ends").input_value() == "24"
     page.get_by_role("button", name="Make the new key").click()
@@ -84,6 +85,7 @@ def test_an_owner_rotates_a_key_and_programs_move_over_without_a_gap(
     assert new != old
 
     assert [called_with(laboratory, key) for key in (old, new)] == [200, 200]
+    assert wait_until(lambda: len(laboratory.query("SELECT used_at FROM policy_keyuse")) == 2)
     laboratory.script(END, prefix)
     assert [called_with(laboratory, key) for key in (old, new)] == [401, 200]
 
