@@ -8,7 +8,8 @@ from audit.models import Event
 from execution.viewer import Viewer
 
 _EVENT = "permission.given"
-MOST = 2_000  # events that are looked through
+MOST = 2_000  # events of one toolkit that are looked through
+MOST_LATELY = 10_000  # and of all toolkits, back to a moment
 
 
 def latest(viewer: Viewer, toolkit: str, holder: str) -> dict[str, Event]:
@@ -26,7 +27,7 @@ def since(moment: datetime) -> dict[tuple[str, str, str], datetime]:
     """Toolkit, holder and permission to when it was given, of what was given since this moment."""
     found: dict[tuple[str, str, str], datetime] = {}
     columns = ("at", "subject_id", "detail")
-    newest: Any = Event.objects.filter(event=_EVENT).order_by("-id").values_list(*columns)[:MOST]
+    newest: Any = Event.objects.filter(event=_EVENT).order_by("-id").values_list(*columns)[:MOST_LATELY]
     for at, toolkit, text in newest:
         if at < moment:
             break

@@ -58,6 +58,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "toolkits": shown,
         "pages": pages,
         "rows": _rows(kind, me, pages, shown) if shown else [],
+        "may_add": me.user.is_staff and me.has("registry.add_toolkit"),
         "has_toolkits": bool(shown) or toolkits.exists(),
     }
     return page(request, "portal/permissions.html", "Permissions", **context)

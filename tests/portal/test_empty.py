@@ -42,6 +42,8 @@ def test_every_list_of_the_admin_says_in_its_own_words_how_it_fills() -> None:
         shown = unescape(client.get(address).content.decode())
         assert text in shown or name == "event", name  # the making of a superuser or a login may be an event
     assert len(set(said.values())) == len(said) > 12
+    assert 'href="/new-agent/"' in client.get("/admin/").content.decode()
+    assert "Paste a manifest" in client.get("/permissions/").content.decode()
 
 
 @pytest.mark.parametrize("role", ["", "publisher", "approver", "policy owner", "auditor", "operator"])
