@@ -26,6 +26,13 @@ PAGES: tuple[Page, ...] = (
     Page(name="home", address=lambda: "/admin/"),
     Page(name="home-week", address=lambda: "/admin/?window=7d", is_pictured=False),
     Page(name="home-month", address=lambda: "/admin/?window=30d", is_pictured=False),
+    Page(name="agents", address=lambda: "/agents/"),
+    Page(name="agent", address=lambda: "/agents/support-bot/"),
+    Page(name="permissions", address=lambda: "/permissions/"),
+    Page(name="permissions-people", address=lambda: "/permissions/?who=people", is_pictured=False),
+    Page(name="why", address=lambda: "/permissions/why/?agent=support-bot&tool=Billing.Refund"),
+    Page(name="unused", address=lambda: "/permissions/unused/?days=90", is_pictured=False),
+    Page(name="secrets", address=lambda: "/secrets/"),
     Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
 )
 

@@ -42,6 +42,11 @@ def _agents(who: Standing) -> bool:
     return who.publishes or who.owns_agents or who.has("policy.view_agent", "policy.add_agent", OPERATES)
 
 
+def _permissions(who: Standing) -> bool:
+    """Whoever gives permissions or reads them, and whoever may ask why."""
+    return who.publishes or who.may("audit") or who.owns_agents or who.has("policy.edit_policy", "audit.view_event")
+
+
 def _events(who: Standing) -> bool:
     return who.sees_events
 
@@ -71,11 +76,12 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, Concerns], ...]], ...] = (
     (
         "Access",
         (
-            ("Agents", "smart_toy", "admin:policy_agent_changelist", _agents),
+            ("Agents", "smart_toy", "portal-agents", _agents),
+            ("Permissions", "shield_person", "portal-permissions", _permissions),
             (
                 "Secrets",
                 "key",
-                "admin:execution_secret_changelist",
+                "portal-secrets",
                 _holds("execution.view_secret", "execution.change_secret"),
             ),
             ("Access requests", "front_hand", "admin:policy_accessrequest_changelist", _requests),

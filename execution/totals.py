@@ -17,7 +17,7 @@ from django.db.models import Q
 from execution.models import OPEN, Call, CallTotal, State, TotalledSpan
 
 HOUR, DAY = 1, 24
-KEPT = {HOUR: timedelta(days=8), DAY: timedelta(days=32)}  # hours serve a week, days a month
+KEPT = {HOUR: timedelta(days=8), DAY: timedelta(days=92)}  # hours serve a week, days a quarter
 MARGIN = timedelta(minutes=10)  # between a call's id and its row
 AT_ONCE = 12  # spans in one look, so that a sweep stays short
 LOOK_EVERY = 60.0

@@ -10,4 +10,5 @@ urlpatterns = [
     path("calls/<uuid:id>/break-glass/", views.break_glass, name="break-glass-for-call"),
     path("calls/<uuid:id>/settle/", views.settle, name="settle-call"),
     path("", include("execution.portal.evidence_urls")),
+    path("", include("execution.portal.access_urls")),
 ]

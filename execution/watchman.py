@@ -1,4 +1,7 @@
-"""The watchman: a thread in each web process that sweeps and seals too, so that recovery never hangs on one process."""
+"""The watchman: a thread in each web process that sweeps and seals too, so that recovery never hangs on one process.
+
+It also writes down which keys were used here, so that no call has to.
+"""
 
 import logging
 import threading
@@ -8,6 +11,7 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from audit.sealing import seal_new_events
 from execution.sweeping import sweep
+from policy import keyuse
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +24,7 @@ def _walk() -> None:
     rest = threading.Event()
     while True:
         rest.wait(settings.PLACET_SWEEP)
-        for duty in (sweep, seal_new_events):
+        for duty in (sweep, seal_new_events, keyuse.write_down):
             try:
                 duty()
             except (DatabaseError, InterfaceError) as error:

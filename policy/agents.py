@@ -4,12 +4,13 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from policy.sealedbox import seal, unseal
 from registry.models import Toolkit
 
 KEY_FORM = "plc"
+MAX_OVERLAP = timedelta(days=90)  # for which a rotated key may go on
 
 
 class AgentError(Exception):
@@ -104,12 +106,50 @@ def revoke_key(credential: Credential, *, actor: str) -> bool:
 
 
 @transaction.atomic
+def rotate_key(credential: Credential, *, actor: str, keep: timedelta) -> str:
+    """A new key with the label and the length of life of this one, which ends after `keep`, or at once."""
+    old = Credential.objects.select_for_update(of=("self",)).select_related("agent").get(pk=credential.pk)
+    moment = timezone.now()
+    if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= moment):
+        raise AgentError("this key has ended already; make a new one instead")
+    if keep < timedelta(0) or keep > MAX_OVERLAP:
+        raise AgentError(f"the old key can go on for {MAX_OVERLAP.days} days at most")
+    life = old.expires_at - old.created_at if old.expires_at else None
+    key = new_key(old.agent, actor=actor, label=old.label, expires_at=moment + life if life else None)
+    end = min(moment + keep, old.expires_at) if old.expires_at else moment + keep
+    if keep:
+        Credential.objects.filter(pk=old.pk).update(expires_at=end)
+    else:
+        revoke_key(old, actor=actor)
+    detail = {"key": old.prefix, "new_key": prefix_of(key), "old_ends_at": end.isoformat() if keep else None}
+    trail.record("agent", old.agent.name, "agent.key_rotated", actor=actor, detail=detail)
+    return key
+
+
+@transaction.atomic
 def set_active(agent: Agent, is_active: bool, *, actor: str) -> bool:
     """Let an agent in, or shut it out with all its keys; True if that changed anything."""
     if not Agent.objects.filter(pk=agent.pk, is_active=not is_active).update(is_active=is_active):
         return False
     trail.record("agent", agent.name, "agent.enabled" if is_active else "agent.disabled", actor=actor)
     return True
+
+
+def visible_to(user: User) -> QuerySet[Agent]:
+    """Agents that this person owns, or all for those who may view or change agents."""
+    if user.has_perm("policy.view_agent") or user.has_perm("policy.change_agent"):
+        return Agent.objects.all()
+    return Agent.objects.filter(owner=user.pk)
+
+
+def may_change(user: User, agent: Agent) -> bool:
+    """Whether this person hands out the agent's keys and takes them back."""
+    return agent.owner_id == user.pk or user.has_perm("policy.change_agent")
+
+
+def prefix_of(key: str) -> str:
+    """The public part of a key, by which people know it."""
+    return key.split("_")[1]
 
 
 def hash_of(key: str) -> str:

@@ -16,7 +16,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from policy import agents, issuedtokens, keysets, scopes
+from policy import agents, issuedtokens, keysets, keyuse, scopes
 from policy.caller import Caller
 from policy.issuedtokens import BadToken
 from policy.keyset import KeySet
@@ -62,10 +62,11 @@ def authenticate(headers: Mapping[str, str], *, resource: str = "") -> Caller:
         raise NotAuthenticated("The credential is too long")
     digest = hashlib.sha256(f"{resource}\n{token}".encode("utf-8", "surrogatepass")).digest()
     seen = revision.current(), keysets.current()
-    if (known := _remembered(digest, seen)) is not None:
-        return known
-    caller, until = _by_jwt(token, resource) if token.count(".") == 2 else _by_key(token)
-    _remember(digest, caller, until, seen)
+    caller = _remembered(digest, seen)
+    if caller is None:
+        caller, until = _by_jwt(token, resource) if token.count(".") == 2 else _by_key(token)
+        _remember(digest, caller, until, seen)
+    keyuse.note(caller)
     return caller
 
 

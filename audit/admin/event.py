@@ -38,6 +38,10 @@ def _address(name: str, *args: str) -> str:
 class EventAdmin(ReadOnlyAdmin):
     """Everyone on the staff may look; each sees the events that are theirs to see."""
 
+    empty_text = (
+        "No event yet, or none that is yours to see. Calls leave them, and whatever happens to toolkits and agents; "
+        "a toolkit's owner gives you its evidence with the permission 'audit'."
+    )
     list_display = ["when", "what", "subject", "by", "result"]
     list_filter = [
         EventFilter,

@@ -17,6 +17,10 @@ from audit.sealing import statement_of
 class SealAdmin(ReadOnlyAdmin):
     """Signed statements about which events existed, for those who see every event."""
 
+    empty_text = (
+        "Nothing is sealed yet. The portal signs all new events every few seconds while it runs; "
+        "manage.py seal_audit does it now."
+    )
     list_display = ["number", "when", "events", "count", "root", "signed"]
     list_display_links = ["number"]
     ordering = ["-n"]

@@ -26,6 +26,10 @@ STATUSES = {
 class AttemptAdmin(ReadOnlyAdmin):
     """Each shows what came of one run; the call's timeline tells the rest."""
 
+    empty_text = (
+        "No tool has run yet, or none of the runs is yours to see. Each run of a call's tool leaves one row; "
+        "an agent makes a call with POST /tools/call."
+    )
     list_display = ["ended", "of", "number", "came_to", "ran", "upstream", "why"]
     list_filter = [("finished_at", SpanFilter)]
     list_display_links = None

@@ -28,7 +28,7 @@ _SEEN = (
 class CallbackAdmin(ReadOnlyAdmin):
     """Each is one attempt's wait; neither tokens nor addresses are shown, the call's timeline tells the rest."""
 
-    empty_text = "No tool has taken a call to answer it later."
+    empty_text = "No tool has taken a call to answer it later. Those of the type webhook-callback do so."
     list_display = ["asked", "of", "fence", "shown_state", "until", "looks", "refused", "upstream"]
     list_display_links = None
     list_filter = [("state", ChoicesCheckboxFilter), ("asked_at", SpanFilter)]

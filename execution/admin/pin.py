@@ -34,7 +34,7 @@ class ChangedFilter(admin.SimpleListFilter):
 class PinAdmin(ReadOnlyAdmin):
     """For looking at: what an upstream made of its tool becomes callable by a new version, which someone looked at."""
 
-    empty_text = "No tool of an upstream MCP server has been called yet."
+    empty_text = "No tool of an upstream MCP server has been called yet. Its definition is pinned at the first call."
     list_display = ["pinned_tool", "shown_state", "pinned_at", "shown_digest", "why"]
     list_display_links = None
     list_filter = [ChangedFilter]

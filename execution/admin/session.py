@@ -16,7 +16,10 @@ from registry.access import may, visible_toolkits
 class SessionAdmin(ReadOnlyAdmin):
     """Whoever may publish all that a session serves may close it; what it holds goes on elsewhere, or is unknown."""
 
-    empty_text = "No outside worker is here: tools of the type session wait in the queue."
+    empty_text = (
+        "No outside worker is here: tools of the type session wait in the queue. One opens a session at "
+        "POST /v1/sessions, with the key of an agent that may serve the toolkit."
+    )
     list_display = ["id", "worker", "serves", "holds", "created_at", "seen_at"]
     list_display_links = None
     search_fields = ["id", "agent__name", "toolkits__name"]

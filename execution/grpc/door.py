@@ -1,15 +1,18 @@
 """The gRPC door: a request envelope in, admit, a response envelope out; it knows nothing of sockets."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import orjson
+from django.db import DatabaseError
 
 from audit import trail
 from execution.pipeline.admit import admit
 from execution.protocols.dialect import Refusal
 from execution.protocols.tool_contract import translate
+from policy import keyuse
 from policy.authentication import authenticate
 from policy.caller import Caller
 from policy.scopes import CALL
@@ -35,6 +38,8 @@ def execute(message: bytes, metadata: Mapping[str, Any], *, left: float | None =
         except Refusal as refusal:
             _record(caller, refusal)
             answer = translate.from_refusal(refusal)
+    with suppress(DatabaseError):  # no watchman walks in this process
+        keyuse.write_down()
     return orjson.dumps(answer, default=_plain)
 
 

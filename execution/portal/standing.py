@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 from guardian.models import GroupObjectPermission, UserObjectPermission
 
+from policy import readers
 from policy.models import Agent
 from registry.actors import is_person
 from registry.models import Toolkit
@@ -92,6 +93,19 @@ class Standing:
         if self.sees_every_call:
             return Q()
         return Q(agent__owner=self.user) | Q(tool__version__toolkit__in=self.counted)
+
+    def reads_permissions_of(self, toolkit: int) -> bool:
+        """Whether they are told who may do what with it."""
+        return self.user.is_superuser or toolkit in self.counted
+
+    def gives_calls_of(self, toolkit: int) -> bool:
+        """Whether they give and take what agents live on: as its owner, or as one who publishes it."""
+        return self.user.is_superuser or toolkit in self.owned | self.held.get("publish", frozenset())
+
+    @property
+    def may_ask_why(self) -> bool:
+        """Whether some question why an agent may call a tool, or not, is answered to this person."""
+        return self.owns_agents or self.has("policy.change_agent") or readers.may_replay(self.user) or self.may("audit")
 
     def reads_calls_of(self, toolkit: int) -> bool:
         """Whether the list shows every call of this toolkit, and a number may lead there."""

@@ -103,6 +103,8 @@ class UserAdmin(Told, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
 class GroupAdmin(Told, DjangoGroupAdmin, ModelAdmin):
     """Groups of people and agents."""
 
+    empty_text = "No group yet. Rules and permissions can name one: add it here and put people into it."
+
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
         """Rules name groups, so a new name can be a new right: superusers give it."""
         if request.user.is_superuser:

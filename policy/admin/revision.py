@@ -48,6 +48,10 @@ class RuleInline(PolicyReaders, TabularInline):
 class RevisionAdmin(PolicyReaders, ModelAdmin):
     """Which policy was live when, by whom."""
 
+    empty_text = (
+        "No policy yet: the defaults hold, by which high risk asks one person and critical risk two. "
+        "Write rules on the policy page, or run manage.py import_policy."
+    )
     list_display = ["number", "shown_state", "rule_count", "note", "is_shadow", "activated_at", "activated_by"]
     list_filter = ["state"]
     list_select_related = ["activated_by"]
@@ -84,6 +88,9 @@ class RevisionAdmin(PolicyReaders, ModelAdmin):
 class RuleAdmin(PolicyReaders, ModelAdmin):
     """Every rule of every revision, to search in."""
 
+    empty_text = (
+        "No rule yet. Rules come with a revision: write one on the policy page, or run manage.py import_policy."
+    )
     list_display = ["name", "shown_effect", "told", "revision", "place"]
     list_filter = ["effect", "revision__state"]
     list_select_related = ["revision"]

@@ -5,6 +5,7 @@ from policy.models.breakglass import BreakGlass
 from policy.models.credential import Credential
 from policy.models.difference import Difference
 from policy.models.grant import Grant
+from policy.models.keyuse import KeyUse
 from policy.models.meter import Meter
 from policy.models.notice import Notice
 from policy.models.replay import Replay
@@ -21,6 +22,7 @@ __all__ = [
     "Credential",
     "Difference",
     "Grant",
+    "KeyUse",
     "Meter",
     "Notice",
     "Replay",

@@ -14,6 +14,7 @@ from registry.models import Capability
 class CapabilityAdmin(ReadOnly, ModelAdmin):
     """Capabilities appear when a manifest names them; nothing here changes them."""
 
+    empty_text = "No tool needs a power yet. Capabilities appear when a manifest names them, such as data.read."
     list_display = ["name", "description", "used_by"]
     search_fields = ["name", "description"]
     list_per_page = 50

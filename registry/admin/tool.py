@@ -36,6 +36,10 @@ class RuntimeFilter(admin.SimpleListFilter):
 class ToolAdmin(SeenToolkits, PagesAdmin):
     """Read-only: a tool changes by publishing a new version of its toolkit."""
 
+    empty_text = (
+        "No tool yet, or none that you may see. Tools come with a toolkit's version: paste a manifest under Versions, "
+        "or run manage.py import_toolkit."
+    )
     list_display = ["full_name", "description_line", "risk_label", "state_label", "runtime_type"]
     list_display_links = ["full_name"]
     list_filter = [

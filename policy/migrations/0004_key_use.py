@@ -1,0 +1,26 @@
+import django.db.models.deletion
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("policy", "0002_rules_and_approvals")]
+
+    operations = [
+        migrations.CreateModel(
+            name="KeyUse",
+            fields=[
+                (
+                    "credential",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="use",
+                        serialize=False,
+                        to="policy.credential",
+                        to_field="prefix",
+                    ),
+                ),
+                ("used_at", models.DateTimeField()),
+            ],
+        ),
+    ]
