@@ -25,6 +25,7 @@ MAX_BODY = 1_000_000
 JSON = "application/json"
 EVENTS = "text/event-stream"
 METHODS = ("get", "head", "post", "put", "patch", "delete")
+_KEPT = "placet_body"
 RETRY_UNAVAILABLE = 2_000  # milliseconds
 
 log = logging.getLogger(__name__)
@@ -190,7 +191,21 @@ def _is_json(request: HttpRequest) -> bool:
 
 
 def body_of(request: HttpRequest) -> bytes:
-    """The bytes that were sent, but never more than a little beyond what is allowed."""
+    """The bytes that were sent, read once however often they are asked for; so is why they cannot be read."""
+    kept: bytes | Refusal | None = getattr(request, _KEPT, None)
+    if kept is None:
+        try:
+            kept = _read(request)
+        except Refusal as refusal:
+            kept = refusal
+        setattr(request, _KEPT, kept)
+    if isinstance(kept, Refusal):
+        raise kept
+    return kept
+
+
+def _read(request: HttpRequest) -> bytes:
+    """Never more than a little beyond what is allowed."""
     length = request.META.get("CONTENT_LENGTH") or ""
     if length:
         if not (length.isascii() and length.isdigit()):

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("policy", "0002_rules_and_approvals")]
+    dependencies = [("policy", "0003_agent_person")]
 
     operations = [
         migrations.CreateModel(
