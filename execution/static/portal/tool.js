@@ -1,0 +1,39 @@
+/* Copies a call; the button says when it is done, and so does a region that screen readers follow. */
+document.addEventListener("DOMContentLoaded", () => {
+  "use strict";
+  const told = document.getElementById("copied");
+
+  function select(element) {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const selection = window.getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+  }
+
+  async function copy(element) {
+    if (navigator.clipboard) {
+      try {
+        await navigator.clipboard.writeText(element.textContent);
+        return true;
+      } catch {
+        /* not permitted: the older way is left */
+      }
+    }
+    select(element);
+    return document.execCommand("copy");
+  }
+
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    const label = button.firstChild;
+    const before = label.textContent;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const done = await copy(document.getElementById(button.dataset.copy));
+      button.focus();
+      label.textContent = done ? "Copied" : "Selected";
+      if (told) told.textContent = done ? "Copied to the clipboard." : "Selected; copy it with the keyboard.";
+      setTimeout(() => { label.textContent = before; }, 2000);
+    });
+  }
+});
