@@ -37,6 +37,7 @@ class Field:
     pointer: str  # in the arguments: "/address/street"
     kind: str  # text | long | secret | number | choice | several | lines | json | group
     is_required: bool
+    is_demanded: bool = True  # required whatever else is filled in: nothing around it can be left out
     about: str = ""
     type: str = ""
     limits: str = ""
@@ -69,7 +70,7 @@ def fields_of(schema: Any) -> list[Field] | None:
         return None
     if not isinstance(resolved, dict) or any(word in resolved for word in _BEYOND):
         return None
-    drawn = maker.group(resolved, "p", "", 0)
+    drawn = maker.group(resolved, Field(name="p", label="", pointer="", kind="group", is_required=True), 0)
     return None if maker.is_too_large else drawn
 
 
@@ -95,7 +96,7 @@ class _Maker:
             schema = {**target, **told} if isinstance(target, dict) else target
         raise ValueError("references that lead in a circle")
 
-    def group(self, schema: dict[str, Any], name: str, pointer: str, depth: int) -> list[Field]:
+    def group(self, schema: dict[str, Any], around: Field, depth: int) -> list[Field]:
         properties = schema.get("properties")
         required: list[Any] = schema["required"] if isinstance(schema.get("required"), list) else []
         if not isinstance(properties, dict):
@@ -105,30 +106,29 @@ class _Maker:
             self._drawn += 1
             if self._drawn > MAX_FIELDS:
                 break
-            below = f"{pointer}/{escaped(label)}"
-            drawn.append(self._field(inner, f"{name}-{place}", label, below, label in required, depth))
+            made = Field(
+                name=f"{around.name}-{place}",
+                label=label,
+                pointer=f"{around.pointer}/{escaped(label)}",
+                kind="json",
+                is_required=label in required,
+                is_demanded=label in required and around.is_demanded,
+            )
+            self._describe(made, inner, depth)
+            drawn.append(made)
         return drawn
 
-    def _field(self, schema: Any, name: str, label: str, pointer: str, is_required: bool, depth: int) -> Field:
+    def _describe(self, made: Field, schema: Any, depth: int) -> None:
         try:
             schema = self.resolved(schema)
         except (KeyError, ValueError):
             schema = {}
         told = schema if isinstance(schema, dict) else {}
-        made = Field(
-            name=name,
-            label=label,
-            pointer=pointer,
-            kind="json",
-            is_required=is_required,
-            about=str(told.get("description") or told.get("title") or ""),
-            type=type_of(told) if told else "anything",
-            limits=limits_of(told),
-        )
-        self._draw(made, _without_null(told, is_required), depth)
+        made.about = str(told.get("description") or told.get("title") or "")
+        made.type, made.limits = type_of(told) if told else "anything", limits_of(told)
+        self._draw(made, _without_null(told, made.is_required), depth)
         if "default" in told:
             _fill(made, told["default"])
-        return made
 
     def _draw(self, made: Field, schema: dict[str, Any], depth: int) -> None:
         """Decides the kind; what is not recognised stays JSON."""
@@ -153,7 +153,7 @@ class _Maker:
             case "object" if isinstance(schema.get("properties"), dict) and depth < MAX_DEPTH:
                 if schema["properties"] and self._drawn < MAX_FIELDS:
                     made.kind = "group"
-                    made.children = self.group(schema, made.name, made.pointer, depth + 1)
+                    made.children = self.group(schema, made, depth + 1)
 
     def _draw_list(self, made: Field, schema: dict[str, Any]) -> None:
         try:
@@ -207,10 +207,9 @@ def blame(drawn: list[Field], pointer: str, message: str) -> bool:
 
 def _value(each: Field, posted: QueryDict) -> Any:
     if each.kind == "group":
-        inner = read(each.children, posted)
-        is_touched = inner or any(child.error for child in every(each.children))
-        return inner if is_touched or each.is_required else _ABSENT
-    each.text, each.chosen = posted.get(each.name, "").replace("\r\n", "\n"), posted.getlist(each.name)
+        is_touched = any(_is_touched(inner, posted) for inner in every(each.children))
+        return read(each.children, posted) if is_touched or each.is_required else _ABSENT
+    each.text, each.chosen = _typed(each, posted)
     try:
         value = _read_one(each)
     except ValueError as error:
@@ -221,6 +220,17 @@ def _value(each: Field, posted: QueryDict) -> Any:
             " To send an empty text, write the input as JSON." if each.kind in ("text", "long", "secret") else ""
         )
     return value
+
+
+def _typed(each: Field, posted: QueryDict) -> tuple[str, list[str]]:
+    chosen = [key for key in posted.getlist(each.name) if key]
+    is_choice = each.kind in ("choice", "several")
+    return ("", chosen) if is_choice else (posted.get(each.name, "").replace("\r\n", "\n"), [])
+
+
+def _is_touched(each: Field, posted: QueryDict) -> bool:
+    """Whether something else stands in it than what it was drawn with."""
+    return each.kind != "group" and each.name in posted and _typed(each, posted) != (each.text, each.chosen)
 
 
 def _read_one(each: Field) -> Any:

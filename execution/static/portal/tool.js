@@ -1,4 +1,4 @@
-/* Copies a call; the button says when it is done, and so does a region that screen readers follow. */
+/* Copies a call, and says so also to those who do not see it; leads to the first field that a try was refused for. */
 document.addEventListener("DOMContentLoaded", () => {
   "use strict";
   const told = document.getElementById("copied");
@@ -23,6 +23,12 @@ document.addEventListener("DOMContentLoaded", () => {
     select(element);
     return document.execCommand("copy");
   }
+
+  document.body.addEventListener("htmx:afterSettle", (event) => {
+    if (event.target.id !== "try") return;
+    const wrong = document.querySelector("#try [aria-invalid=true]");
+    if (wrong) wrong.focus();
+  });
 
   for (const button of document.querySelectorAll("[data-copy]")) {
     const label = button.firstChild;
