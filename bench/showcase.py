@@ -26,6 +26,11 @@ PAGES: tuple[Page, ...] = (
     Page(name="home", address=lambda: "/admin/"),
     Page(name="home-week", address=lambda: "/admin/?window=7d", is_pictured=False),
     Page(name="home-month", address=lambda: "/admin/?window=30d", is_pictured=False),
+    Page(name="catalogue", address=lambda: "/catalogue/"),
+    Page(name="catalogue-search", address=lambda: "/catalogue/?q=customer&layout=list", is_pictured=False),
+    Page(name="catalogue-publisher", address=lambda: "/catalogue/?q=ticket", person="petra", is_pictured=False),
+    Page(name="tool", address=lambda: "/catalogue/Tickets/Find/"),
+    Page(name="tool-publisher", address=lambda: "/catalogue/Tickets/Find/", person="petra", is_pictured=False),
     Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
 )
 

@@ -26,7 +26,7 @@ def outcomes(figures: Figures, leads: Leads | None = None) -> Chart:
     return Chart(
         key="outcomes",
         title="Calls by outcome",
-        summary=f"{all_calls:,} calls in the last {figures.window.title}, {good} of them succeeded.",
+        summary=f"{all_calls:,} call{'' if all_calls == 1 else 's'} in the last {figures.window.title}, {good} of them succeeded.",
         points=_points(figures, leads),
         series=series,
     )
