@@ -23,10 +23,11 @@ def outcomes(figures: Figures, leads: Leads | None = None) -> Chart:
     series.append(Series(name="Open, expired or cancelled", values=rest, tone="calm"))
     all_calls = figures.total()
     good = numbers.share(figures.total("succeeded"), all_calls)
+    calls = "1 call" if all_calls == 1 else f"{all_calls:,} calls"
     return Chart(
         key="outcomes",
         title="Calls by outcome",
-        summary=f"{all_calls:,} call{'' if all_calls == 1 else 's'} in the last {figures.window.title}, {good} of them succeeded.",
+        summary=f"{calls} in the last {figures.window.title}, {good} of them succeeded.",
         points=_points(figures, leads),
         series=series,
     )

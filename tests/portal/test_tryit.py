@@ -17,6 +17,7 @@ from audit.models import Event
 from execution.models import Breaker, Call
 from execution.portal import tryit
 from policy import agents, approvals, permissions, policyfile, revisions
+from policy.authentication import NotAuthenticated, authenticate
 from policy.models import AccessRequest, Agent, Approval, Credential
 from registry.models import Toolkit
 from tests.factories.registry import numbers, published
@@ -65,11 +66,13 @@ def form_on(page: str) -> dict[str, str]:
     return {**hidden, "mode": "form", **{label: name for name, label in labels.items()}}
 
 
-def sent(client: Client, *, address: str = PAGE, quietly: bool = True, **typed: str) -> Any:
+def sent(
+    client: Client, *, address: str = PAGE, quietly: bool = True, brought: dict[str, str] | None = None, **typed: str
+) -> Any:
     """Fills the form of the page in and sends it, by its script unless `quietly` is False."""
     form = form_on(client.get(address).content.decode())
     data = {"agent": "me", "version": "1.0.0", "call_id": form["call_id"], "mode": typed.pop("mode", "form")}
-    for label, value in typed.items():
+    for label, value in (typed | (brought or {})).items():
         data[form.get(label, label)] = value
     return client.post(f"{address}try/", data, headers={"HX-Request": "true"} if quietly else {})
 
@@ -272,16 +275,18 @@ def test_tokens_and_secrets_that_the_caller_brings_are_asked_for_and_never_shown
     page = sent(client, address=address, a="1").content.decode()
     assert "Token for google" in page
     assert not Call.objects.exists()
-    page = sent(client, address=address, a="x", **{"a-0": "tok-123", "s-0": "sec-456"}).content.decode()
+    page = sent(client, address=address, a="x", brought={"a-0": "tok-123", "s-0": "sec-456"}).content.decode()
     assert "tok-123" not in page
-    page = sent(client, address=address, a="1", **{"a-0": "tok-123", "s-0": "sec-456"}).content.decode()
+    page = sent(client, address=address, a="1", brought={"a-0": "tok-123", "s-0": "sec-456"}).content.decode()
     call = Call.objects.get()
     assert call.state == "queued"
     assert call.sealed is not None
     assert "sec-456" not in page + call.input
 
 
-def test_an_agent_of_a_person_has_no_keys_and_is_made_once(ana: User, sit: Callable[[User], Client]) -> None:
+def test_an_agent_of_a_person_has_no_keys_and_is_made_once(
+    ana: User, sit: Callable[[User], Client], settings: Any
+) -> None:
     own = agents.for_person(ana)
     assert agents.for_person(ana) == own
     assert (own.owner, own.user.has_usable_password(), own.sealed_jwt_secret) == (ana, False, None)
@@ -294,6 +299,9 @@ def test_an_agent_of_a_person_has_no_keys_and_is_made_once(ana: User, sit: Calla
     assert agents.for_person(bob) != taken
     with pytest.raises(agents.AgentError, match="only people"):
         agents.for_person(own.user)
+    settings.PLACET_ANONYMOUS_AGENT = own.name  # nor does anybody else come as her
+    with pytest.raises(NotAuthenticated):
+        authenticate({})
     page = sit(ana).get(f"/admin/policy/agent/{own.pk}/change/").content.decode()
     assert "It has no key and never gets one." in page
     assert "Make a key" not in page
