@@ -39,5 +39,5 @@ RUNTIMES = {
 
 
 def capability(name: str, description: str = "") -> str:
-    """What the tool can do with it; of an own one what its description says."""
-    return CAPABILITIES.get(name) or description or "as its name says"
+    """What the tool can do with it; of an own one what its description says, if it has one."""
+    return CAPABILITIES.get(name) or description

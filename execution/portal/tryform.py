@@ -216,9 +216,8 @@ def _value(each: Field, posted: QueryDict) -> Any:
         each.error = str(error)
         return _ABSENT
     if value is _ABSENT and each.is_required:
-        each.error = "Is required." + (
-            " To send an empty text, write the input as JSON." if each.kind in ("text", "long", "secret") else ""
-        )
+        may_be_empty = each.pointer and each.kind in ("text", "long", "secret")
+        each.error = "Is required." + (" To send an empty text, write the input as JSON." if may_be_empty else "")
     return value
 
 
