@@ -111,7 +111,10 @@ def _made_for(person: User) -> Agent:
             detail = {"owner": person.get_username(), "person": person.get_username()}
             trail.record("agent", name, "agent.created", actor=actor_of(person), detail=detail)
     except IntegrityError:  # the same person, a moment ago, in another window
-        return Agent.objects.select_related("user", "owner").get(person=person)
+        found = Agent.objects.select_related("user", "owner").filter(person=person).first()
+        if found is None:
+            raise AgentError(f"the name {name!r} was taken a moment ago; try once more") from None
+        return found
     return agent
 
 
