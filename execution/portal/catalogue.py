@@ -1,71 +1,23 @@
 """The catalogue: every tool that a person may see, once, found by words and filters; the address keeps the question."""
 
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.core.paginator import Page, Paginator
-from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When, Window
-from django.db.models.functions import Lower, RowNumber
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from guardian.models import GroupObjectPermission, UserObjectPermission
 
 from execution.portal.frame import for_people, page
+from execution.portal.shelf import LAYOUTS, PREFERENCE, Question, page_of, tools
 from execution.portal.standing import Standing, standing
 from execution.portal.toolwords import RUNTIMES
-from registry import access, search
+from registry import access
 from registry.actors import AGENT, who
 from registry.admin.pages import LABELS
-from registry.models import Capability, Tool, Toolkit, ToolkitVersion
+from registry.models import Capability, Tool, ToolkitVersion
 from registry.risk import RiskLevel
-
-LAYOUTS = {"cards": 24, "list": 50}  # to how many are on one page
-MAX_TEXT = 200
-# Which of several versions stands for the tool: the newest that callers get, else what they may still see of it.
-PREFERENCE = ("published", "deprecated", "draft", "withdrawn")
-_RANK = Case(
-    *(When(version__state=state, then=Value(place)) for place, state in enumerate(PREFERENCE)),
-    output_field=IntegerField(),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What was asked for; what nobody could ask for is left out."""
-
-    text: str = ""
-    capability: str = ""
-    risk: str = ""
-    runtime: str = ""
-    owner: str = ""
-    state: str = ""
-    layout: str = "cards"
-
-    @classmethod
-    def read(cls, asked: QueryDict) -> "Question":
-        told = {name: asked.get(name, "").replace("\0", "")[:MAX_TEXT].strip() for name in cls.__slots__}
-        told["text"] = asked.get("q", "").replace("\0", " ")[:MAX_TEXT].strip()
-        known = {"risk": [each.word for each in RiskLevel], "runtime": RUNTIMES, "state": PREFERENCE}
-        for name, values in known.items():
-            if told[name] not in values:
-                told[name] = ""
-        if told["layout"] not in LAYOUTS:
-            told["layout"] = "cards"
-        return cls(**told)
-
-    @property
-    def is_narrow(self) -> bool:
-        return any((self.text, self.capability, self.risk, self.runtime, self.owner, self.state))
-
-    def address(self, **changes: str | int) -> str:
-        """Where this question is answered, with some of it changed; what is empty is left out."""
-        named = {name: getattr(self, name) for name in self.__slots__ if name != "text"}
-        named = {"q": self.text} | named | {name: str(value) for name, value in changes.items()}
-        told = {name: value for name, value in named.items() if value and (name, value) != ("layout", "cards")}
-        return f"{reverse('portal-catalogue')}{f'?{urlencode(told)}' if told else ''}"
 
 
 @for_people("GET", "HEAD")
@@ -93,40 +45,6 @@ def catalogue(request: HttpRequest) -> HttpResponse:
     return page(request, "portal/catalogue.html", "Catalogue", **context)
 
 
-def tools(user: User, question: Question) -> QuerySet[Tool]:
-    """One row for each tool, in the version that stands for it; only of toolkits that this person may see."""
-    seen = access.visible_tools(user)
-    if question.state:
-        seen = seen.filter(version__state=question.state)
-    found: QuerySet[Tool] = Tool.objects.filter(pk__in=standing_for(seen).values("pk"))
-    if question.risk:
-        found = found.filter(risk=RiskLevel.from_word(question.risk))
-    if question.capability:
-        found = found.filter(capabilities__name=question.capability)
-    if question.runtime:
-        found = search.of_runtime(found, question.runtime)
-    if question.owner:
-        found = found.filter(version__toolkit__in=_published_by(question.owner))
-    found = search.matching(found, question.text)
-    return found.order_by(Lower("version__toolkit__name"), Lower("name"))
-
-
-def standing_for(seen: QuerySet[Tool]) -> QuerySet[Tool]:
-    """Of all versions of a tool the preferred one."""
-    newest = [F("version__major").desc(), F("version__minor").desc(), F("version__patch").desc()]
-    place = Window(
-        RowNumber(),
-        partition_by=[F("version__toolkit"), Lower("name")],
-        order_by=[_RANK, *newest],
-    )
-    return seen.order_by().annotate(place=place).filter(place=1)
-
-
-def page_of(tool: Tool) -> str:
-    """The address of a tool's page, whichever version is shown there first."""
-    return reverse("portal-tool", args=[tool.version.toolkit.name, tool.name])
-
-
 def _card(tool: Tool) -> dict[str, Any]:
     risk, version = RiskLevel(tool.risk), tool.version
     line = (tool.description or tool.title).strip().partition("\n")[0]
@@ -149,20 +67,6 @@ def _paging(question: Question, pages: Page[Tool]) -> dict[str, str]:
         "previous_url": question.address(page=pages.previous_page_number()) if pages.has_previous() else "",
         "next_url": question.address(page=pages.next_page_number()) if pages.has_next() else "",
     }
-
-
-def _published_by(name: str) -> QuerySet[Toolkit]:
-    """The toolkits that this person owns or was given to publish, by name or through a group."""
-    on_toolkits = {"permission__content_type__app_label": "registry", "permission__codename": "publish_toolkit"}
-    given = {
-        int(key)
-        for rows in (
-            UserObjectPermission.objects.filter(user__username=name, **on_toolkits),
-            GroupObjectPermission.objects.filter(group__user__username=name, **on_toolkits),
-        )
-        for key in rows.values_list("object_pk", flat=True)
-    }
-    return Toolkit.objects.filter(Q(owner__username=name) | Q(pk__in=given)).order_by()
 
 
 def _choices(me: Standing, question: Question) -> list[dict[str, Any]]:

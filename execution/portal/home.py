@@ -14,10 +14,10 @@ from django.urls import reverse
 from audit.visible import visible
 from execution.models import State
 from execution.portal import callcharts, examples, numbers, statistics
-from execution.portal.catalogue import page_of
 from execution.portal.frame import for_people, page
 from execution.portal.links import calls_url
 from execution.portal.needs import needs_of
+from execution.portal.shelf import page_of
 from execution.portal.standing import Standing, standing
 from execution.portal.statistics import WINDOWS, Figures
 from policy.agents import AgentError

@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from execution.portal import toolwords
 from execution.portal.callers import permitted_agents
-from execution.portal.catalogue import PREFERENCE, page_of
 from execution.portal.frame import for_people, page
+from execution.portal.shelf import PREFERENCE, page_of
 from execution.portal.snippets import snippets
 from execution.portal.standing import Standing, standing
 from execution.portal.statistics import WINDOWS

@@ -12,8 +12,8 @@ from django.views.decorators.cache import never_cache
 
 from execution.portal import tryit
 from execution.portal.callers import OWN, agents_of
-from execution.portal.catalogue import page_of
 from execution.portal.frame import for_people
+from execution.portal.shelf import page_of
 from execution.portal.toolpage import chosen, shown_page, versions_of
 from execution.portal.tryit import Trial, try_context
 from policy import accessrequests, agents, permissions

@@ -14,7 +14,7 @@ from execution.errors import ErrorCode
 from execution.messages import CallContext, CallOutcome, CallRequest
 from execution.models import Call, State
 from execution.pipeline.admit import admit
-from execution.portal import tryform
+from execution.portal import tryform, tryvalues
 from execution.portal.callers import Mine, agents_of
 from execution.portal.tryform import Field
 from execution.protocols.mcp.examples import arguments
@@ -73,15 +73,15 @@ class Trial:
             trial.call_id = call_id
         trial.is_json = trial.fields is None or sent.get("mode") == "json"
         for each in trial.brought:
-            tryform.read([each], sent)
+            tryvalues.read([each], sent)
         if trial.is_json:
             trial.json = sent.get("json", "")
             try:
-                trial.arguments = tryform.read_json(trial.json)
+                trial.arguments = tryvalues.read_json(trial.json)
             except ValueError as error:
                 trial.errors.append(str(error))
         else:
-            trial.arguments = tryform.read(trial.fields or [], sent)
+            trial.arguments = tryvalues.read(trial.fields or [], sent)
         trial._check(tool)
         return trial
 
@@ -107,7 +107,7 @@ class Trial:
             return
         drawn = [] if self.is_json else self.fields or []
         for violation in compiled(tool.input_schema).violations(self.arguments):
-            if not tryform.blame(drawn, violation.path, violation.message):
+            if not tryvalues.blame(drawn, violation.path, violation.message):
                 place = violation.path or violation.parameter
                 self.errors.append(f"{place}: {violation.message}" if place else violation.message)
 

@@ -6,7 +6,8 @@ import pytest
 from django.http import QueryDict
 from django.template.loader import render_to_string
 
-from execution.portal.tryform import Field, blame, every, fields_of, read, read_json
+from execution.portal.tryform import Field, every, fields_of
+from execution.portal.tryvalues import blame, read, read_json
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
