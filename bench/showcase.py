@@ -33,6 +33,11 @@ PAGES: tuple[Page, ...] = (
     Page(name="why", address=lambda: "/permissions/why/?agent=support-bot&tool=Billing.Refund"),
     Page(name="unused", address=lambda: "/permissions/unused/?days=90", is_pictured=False),
     Page(name="secrets", address=lambda: "/secrets/"),
+    Page(name="catalogue", address=lambda: "/catalogue/"),
+    Page(name="catalogue-search", address=lambda: "/catalogue/?q=customer&layout=list", is_pictured=False),
+    Page(name="catalogue-publisher", address=lambda: "/catalogue/?q=ticket", person="petra", is_pictured=False),
+    Page(name="tool", address=lambda: "/catalogue/Tickets/Find/"),
+    Page(name="tool-publisher", address=lambda: "/catalogue/Tickets/Find/", person="petra", is_pictured=False),
     Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
 )
 

@@ -67,6 +67,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, Concerns], ...]], ...] = (
     (
         "Registry",
         (
+            ("Catalogue", "menu_book", "portal-catalogue", _toolkits),
             ("Toolkits", "deployed_code", "admin:registry_toolkit_changelist", _toolkits),
             ("Versions", "history", "admin:registry_toolkitversion_changelist", _toolkits),
             ("Tools", "build", "admin:registry_tool_changelist", _toolkits),

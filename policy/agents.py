@@ -1,6 +1,7 @@
 """Create agents, hand out and revoke keys: sole writer of agents and credentials."""
 
 import hashlib
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from audit import trail
 from policy import permissions
 from policy.models import Agent, Credential
 from policy.sealedbox import seal, unseal
+from registry.actors import AGENT, is_person
+from registry.actors import actor as actor_of
 from registry.models import Toolkit
 
 KEY_FORM = "plc"
@@ -83,9 +86,45 @@ def create(
     return NewAgent(agent=agent, key=new_key(agent, actor=actor), jwt_secret=jwt_secret)
 
 
+def for_person(person: User) -> Agent:
+    """The agent through which this person tries tools: theirs alone, without any key, and made when first needed."""
+    found = Agent.objects.select_related("user", "owner").filter(person=person).first()
+    return found if found is not None else _made_for(person)
+
+
+def name_for(person: User) -> str:
+    """What that agent is called, unless somebody took the name."""
+    fit = re.sub(r"[^A-Za-z0-9._-]+", "-", person.get_username()).strip("-._")
+    return f"person-{fit[:40] or person.pk}"
+
+
+def _made_for(person: User) -> Agent:
+    if not is_person(person):
+        raise AgentError("only people have an agent of their own")
+    name = name_for(person)
+    if Agent.objects.filter(name=name).exists():
+        name = f"{name}-{person.pk}-{secrets.token_hex(2)}"
+    holder = User(username=f"{AGENT}{name}", is_active=True)
+    holder.set_unusable_password()
+    try:
+        with transaction.atomic():
+            holder.save()
+            agent = Agent.objects.create(name=name, user=holder, owner=person, person=person)
+            detail = {"owner": person.get_username(), "person": person.get_username()}
+            trail.record("agent", name, "agent.created", actor=actor_of(person), detail=detail)
+    except IntegrityError:  # the same person, a moment ago, in another window
+        found = Agent.objects.select_related("user", "owner").filter(person=person).first()
+        if found is None:
+            raise AgentError(f"the name {name!r} was taken a moment ago; try once more") from None
+        return found
+    return agent
+
+
 @transaction.atomic
 def new_key(agent: Agent, *, actor: str, label: str = "", expires_at: datetime | None = None) -> str:
     """A further key for the agent; only its hash is kept."""
+    if agent.person_id is not None:
+        raise AgentError(f"{agent.name} acts for a person at the portal and never has a key; make an agent of its own")
     if expires_at is not None and expires_at <= timezone.now():
         raise AgentError("a key cannot expire in the past")
     prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)

@@ -118,7 +118,7 @@ def _token(headers: Mapping[str, str]) -> str:
 
 def _anonymous() -> Caller:
     name = settings.PLACET_ANONYMOUS_AGENT
-    agent = Agent.objects.filter(name=name, is_active=True, user__is_active=True).first() if name else None
+    agent = _agent_named(name) if name else None
     if agent is None:
         raise NotAuthenticated("Send a key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
     return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="anonymous")
@@ -206,10 +206,10 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _agent_named(subject: object) -> Agent | None:
-    """Only what can be a name reaches the database."""
+    """Only what can be a name reaches the database, and nobody but the person comes as a person's own agent."""
     if not isinstance(subject, str) or not AGENT_NAME.fullmatch(subject):
         return None
-    return Agent.objects.filter(name=subject, is_active=True, user__is_active=True).first()
+    return Agent.objects.filter(name=subject, is_active=True, user__is_active=True, person=None).first()
 
 
 def _remembered(digest: bytes, now: _Moment) -> Caller | None:

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+from registry.schemaparts import find
+
 MAX_ROWS = 200
+MAX_DEPTH = 3
 _BOUNDS = {
     "minimum": "at least {}",
     "exclusiveMinimum": "more than {}",
@@ -33,12 +37,16 @@ class Parameter:
 
 def parameters(schema: Any, non_inferrable: list[str] | None = None) -> list[Parameter]:
     """The parameters of an input schema in their order, nested ones below their parent; bounded in number."""
-    rows: list[Parameter] = []
-    for row in _rows(schema, "", set(non_inferrable or ()), 0):
-        rows.append(row)
-        if len(rows) == MAX_ROWS:
-            break
-    return rows
+    return list(islice(_rows(schema, schema, "", set(non_inferrable or ()), 0), MAX_ROWS))
+
+
+def limits_of(schema: Any) -> str:
+    """What a value must keep beside its type, in a few words."""
+    told = schema if isinstance(schema, dict) else {}
+    limits = [form.format(_short(told[word])) for word, form in _BOUNDS.items() if word in told]
+    if "default" in told:
+        limits.append(f"{_short(told['default'])} if absent")
+    return ", ".join(limits)
 
 
 def type_of(schema: Any) -> str:
@@ -66,25 +74,41 @@ def type_of(schema: Any) -> str:
     return str(kind)
 
 
-def _rows(schema: Any, prefix: str, protected: set[str], depth: int) -> Iterator[Parameter]:
+def _rows(root: Any, schema: Any, prefix: str, protected: set[str], depth: int) -> Iterator[Parameter]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict) or depth > 3:
+    if not isinstance(properties, dict) or depth > MAX_DEPTH:
         return
     required = schema.get("required") if isinstance(schema.get("required"), list) else []
     for name, inner in properties.items():
         told = inner if isinstance(inner, dict) else {}
-        limits = [form.format(_short(told[word])) for word, form in _BOUNDS.items() if word in told]
-        if "default" in told:
-            limits.append(f"{_short(told['default'])} if absent")
         yield Parameter(
             name=prefix + name,
             type=type_of(inner),
             is_required=name in required,
             is_inferrable=depth > 0 or name not in protected,
             description=str(told.get("description", "")),
-            limits=", ".join(limits),
+            limits=limits_of(told),
         )
-        yield from _rows(inner, f"{prefix}{name}.", protected, depth + 1)
+        below, mark = _inside(root, inner)
+        yield from _rows(root, below, f"{prefix}{name}{mark}.", protected, depth + 1)
+
+
+def _inside(root: Any, schema: Any) -> tuple[Any, str]:
+    """The schema whose parameters lie inside this one, and a mark for each list around it."""
+    mark = ""
+    for _ in range(MAX_DEPTH):
+        if not isinstance(schema, dict):
+            break
+        if "$ref" in schema:
+            try:
+                schema = find(root, str(schema["$ref"]).removeprefix("#"))
+            except (KeyError, ValueError):
+                break
+        elif schema.get("type") == "array" and "properties" not in schema:
+            schema, mark = schema.get("items"), f"{mark}[]"
+        else:
+            break
+    return schema, mark
 
 
 def _short(value: Any) -> str:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from execution.models import State
-from execution.portal import given, holding, unused, usage
+from execution.portal import agentusage, given, holding, unused
 from execution.portal.frame import for_people, page
 from execution.portal.keys import DAY, LIVES, OVERLAPS, seen
 from execution.portal.standing import Standing, standing
@@ -67,7 +67,7 @@ def _reach(agent: Agent, me: Standing) -> list[dict[str, Any]]:
     """The toolkits that it may call, why, and how often it did; of all of them, if it may call all, those it uses."""
     held = [each for each in holding.of_users([agent.user_id])[agent.user_id] if each.verb == "call"]
     everywhere = [each for each in held if each.toolkit is None]
-    week, month, quarter = (usage.of_agents([agent.pk], days) for days in (7, *unused.SPANS))
+    week, month, quarter = (agentusage.of_agents([agent.pk], days) for days in (7, *unused.SPANS))
     keys = {each.toolkit for each in held if each.toolkit} | ({key for _, key in quarter} if everywhere else set())
     toolkits = Toolkit.objects.filter(pk__in=keys).order_by("name")
     fresh = given.since(timezone.now() - unused.span(unused.SPANS[0]))

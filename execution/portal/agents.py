@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from execution.models import Call
-from execution.portal import holding, usage
+from execution.portal import agentusage, holding
 from execution.portal.frame import for_people, page
 from execution.portal.keys import shown_once
 from policy import agents
@@ -102,7 +102,7 @@ def _narrowed(found: Any, asked: dict[str, str], me: int) -> Any:
 
 
 def _rows(listed: list[Agent], now: Any) -> list[dict[str, Any]]:
-    calls = usage.of_agents([agent.pk for agent in listed], WEEK)
+    calls = agentusage.of_agents([agent.pk for agent in listed], WEEK)
     held = holding.of_users([agent.user_id for agent in listed])
     rows = []
     for agent in listed:

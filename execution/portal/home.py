@@ -1,6 +1,6 @@
 """Home: what needs me, and how calls went; only what this person may see, and each number leads to what it counts."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib import messages
@@ -13,15 +13,13 @@ from django.urls import reverse
 
 from audit.visible import visible
 from execution.models import State
-from execution.portal import examples, numbers, statistics
-from execution.portal.charts import Chart, Point, Series
+from execution.portal import callcharts, examples, numbers, statistics
 from execution.portal.frame import for_people, page
 from execution.portal.links import calls_url
 from execution.portal.needs import needs_of
+from execution.portal.shelf import page_of
 from execution.portal.standing import Standing, standing
 from execution.portal.statistics import WINDOWS, Figures
-from execution.portal.times import iso
-from execution.totals import quantile
 from policy.agents import AgentError
 from registry.actors import who
 from registry.models import Tool, Toolkit
@@ -34,7 +32,6 @@ STATES: dict[str, tuple[str, ...]] = {
     "dropped": (State.EXPIRED, State.CANCELLED),
     "open": (State.AWAITING_APPROVAL, State.QUEUED, State.RUNNING, State.WAITING_CALLBACK),
 }
-SHOWN = (("succeeded", "Succeeded", "good"), ("failed", "Failed", "bad"), ("refused", "Refused", "warn"))
 
 
 @for_people("GET", "HEAD")
@@ -75,7 +72,7 @@ def _calls(me: Standing, figures: Figures) -> dict[str, Any]:
     return {
         "has_calls": bool(all_calls),
         "tiles": _tiles(me, figures, all_calls, failed),
-        "charts": [_outcomes(me, figures, all_calls), _latency(figures)] if all_calls else [],
+        "charts": [callcharts.outcomes(figures, _leads(me)), callcharts.latency(figures)] if all_calls else [],
         "rankings": _rankings(me, figures) if all_calls else [],
     }
 
@@ -109,48 +106,9 @@ def _tiles(me: Standing, figures: Figures, all_calls: int, failed: int) -> list[
     ]
 
 
-def _points(figures: Figures, *, leads: bool) -> list[Point]:
-    step = timedelta(hours=figures.window.hours)
-    form = "%H:%M" if figures.window.hours == 1 else "%d %b %H:%M" if figures.window.hours < 24 else "%d %b"
-    return [
-        Point(
-            label=f"{start:{form}}",
-            tick=None if figures.window.hours != 6 else f"{start:%d %b}" if start.hour == 0 else "",
-            moment=iso(start) if figures.window.hours == 1 else "",
-            url=calls_url(since=start, until=start + step) if leads else "",
-        )
-        for start in figures.starts
-    ]
-
-
-def _outcomes(me: Standing, figures: Figures, all_calls: int) -> Chart:
-    series = [
-        Series(name=name, values=[bar[outcome] for bar in figures.bars], tone=tone) for outcome, name, tone in SHOWN
-    ]
-    rest = [bar["dropped"] + bar["open"] for bar in figures.bars]
-    series.append(Series(name="Open, expired or cancelled", values=rest, tone="calm"))
-    good = numbers.share(figures.total("succeeded"), all_calls)
-    return Chart(
-        key="outcomes",
-        title="Calls by outcome",
-        summary=f"{all_calls:,} calls in the last {figures.window.title}, {good} of them succeeded.",
-        points=_points(figures, leads=me.reads_what_is_counted),
-        series=series,
-    )
-
-
-def _latency(figures: Figures) -> Chart:
-    half, nearly_all = numbers.took(figures.took(0.5)), numbers.took(figures.took(0.95))
-    halves, most = ([quantile(steps, part) for steps in figures.steps] for part in (0.5, 0.95))
-    return Chart(
-        key="latency",
-        title="How long runs take",
-        summary=f"p50 {half}, p95 {nearly_all}, to about four percent.",
-        points=_points(figures, leads=False),
-        series=[Series(name="p95", values=most, tone="warn"), Series(name="p50", values=halves, tone="good")],
-        kind="lines",
-        says=numbers.took,
-    )
+def _leads(me: Standing) -> callcharts.Leads | None:
+    """A bar leads to its calls where the list shows all that were counted."""
+    return (lambda since, until: calls_url(since=since, until=until)) if me.reads_what_is_counted else None
 
 
 def _rankings(me: Standing, figures: Figures) -> list[dict[str, Any]]:
@@ -165,8 +123,13 @@ def _rankings(me: Standing, figures: Figures) -> list[dict[str, Any]]:
         tool = found[key]
         reads = me.reads_calls_of(tool.version.toolkit_id)
         url = calls_url(search=tool.tool_id, states=states, since=figures.start) if reads else ""
-        page_of = reverse("admin:registry_tool_change", args=[key])
-        return {"name": visible(tool.tool_id), "page": page_of, "value": f"{number:,}", "url": url, "about": about}
+        return {
+            "name": visible(tool.tool_id),
+            "page": page_of(tool),
+            "value": f"{number:,}",
+            "url": url,
+            "about": about,
+        }
 
     most = calls[busy[0]] if busy else 0
     return [

@@ -75,9 +75,9 @@ class Figures:
             self.tools[tool][outcome] += count
 
 
-def gather(who: Standing, window: Window, now: datetime | None = None) -> Figures:
-    """The figures of the calls that count for this person."""
-    now = now or datetime.now(UTC)
+def gather(who: Standing, window: Window, now: datetime | None = None, *, only: Q | None = None) -> Figures:
+    """The figures of the calls that count for this person; only of these, if it is said of which."""
+    now, counting = now or datetime.now(UTC), who.totals & (only or Q())
     found = Figures(window=window, start=window.start(now))
     left = set(totals.spans(found.start, now, totals.HOUR))
     for hours in (totals.DAY, totals.HOUR):
@@ -87,8 +87,8 @@ def gather(who: Standing, window: Window, now: datetime | None = None) -> Figure
         fresh = {key: start for key, start in spans.items() if start in left}
         for start in fresh.values():
             left -= set(totals.spans(start, start + timedelta(hours=hours), totals.HOUR))
-        _add_totals(found, who, fresh)
-    _add_calls(found, who, left, now)
+        _add_totals(found, counting, fresh)
+    _add_calls(found, counting, left, now)
     return found
 
 
@@ -105,8 +105,8 @@ def part_of(values: list[float], part: float) -> float | None:
     return values[min(int(len(values) * part), len(values) - 1)] if values else None
 
 
-def _add_totals(found: Figures, who: Standing, spans: dict[int, datetime]) -> None:
-    counted = CallTotal.objects.filter(who.totals, span__in=list(spans)) if spans else CallTotal.objects.none()
+def _add_totals(found: Figures, counting: Q, spans: dict[int, datetime]) -> None:
+    counted = CallTotal.objects.filter(counting, span__in=list(spans)) if spans else CallTotal.objects.none()
     columns = ("span_id", "tool_id", "succeeded", "failed", "refused", "dropped", "durations")
     for span, tool, *counts, durations in counted.order_by().values_list(*columns):
         place = found.place(spans[span])
@@ -118,7 +118,7 @@ def _add_totals(found: Figures, who: Standing, spans: dict[int, datetime]) -> No
             steps[int(step)] += count
 
 
-def _add_calls(found: Figures, who: Standing, hours: set[datetime], now: datetime) -> None:
+def _add_calls(found: Figures, counting: Q, hours: set[datetime], now: datetime) -> None:
     """The hours that are not counted yet: the one that is running, and those with calls that are still open."""
     wanted = Q()
     for start, end in _stretches(hours):
@@ -126,7 +126,7 @@ def _add_calls(found: Figures, who: Standing, hours: set[datetime], now: datetim
     if not wanted:
         return
     columns = ("pk", "tool_id", "state", "duration_ms")
-    calls: Iterable[Any] = Call.objects.filter(who.totals).filter(wanted).order_by().values_list(*columns)
+    calls: Iterable[Any] = Call.objects.filter(counting).filter(wanted).order_by().values_list(*columns)
     for id, tool, state, duration in calls:
         place = min(found.place(datetime.fromtimestamp((id.int >> 80) / 1000, UTC)), found.window.bars - 1)
         found.add(place, tool, totals.OUTCOMES.get(state, "open"), 1)

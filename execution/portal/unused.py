@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from guardian.models import UserObjectPermission
 
-from execution.portal import given, usage
+from execution.portal import agentusage, given
 from execution.portal.frame import for_people, page
 from execution.portal.standing import Standing, standing
 from policy import agents
@@ -55,7 +55,7 @@ def pairs(me: Standing, days: int) -> list[dict[str, Any]]:
     held = [(user, int(key)) for user, key in direct.values_list("user_id", "object_pk")]
     by_user = {agent.user_id: agent for agent in mine}
     toolkits = Toolkit.objects.in_bulk({key for _, key in held})
-    calls = usage.of_agents(mine.order_by().values("pk"), days)
+    calls = agentusage.of_agents(mine.order_by().values("pk"), days)
     fresh = given.since(timezone.now() - span(days))
     found = []
     for user, key in held:

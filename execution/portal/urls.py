@@ -1,8 +1,13 @@
 from django.urls import path
 
-from execution.portal import home
+from execution.portal import catalogue, home, toolpage, trying
 
 urlpatterns = [
     path("admin/", home.home, name="portal-home"),
     path("portal/demo/", home.load_demo, name="portal-demo"),
+    path("catalogue/", catalogue.catalogue, name="portal-catalogue"),
+    path("catalogue/tried/<uuid:id>/", trying.tried, name="portal-tried"),
+    path("catalogue/<str:toolkit>/<str:name>/", toolpage.tool_page, name="portal-tool"),
+    path("catalogue/<str:toolkit>/<str:name>/try/", trying.run, name="portal-try"),
+    path("catalogue/<str:toolkit>/<str:name>/access/", trying.let_in, name="portal-try-access"),
 ]

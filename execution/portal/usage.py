@@ -1,53 +1,63 @@
-"""Usage: how often agents called toolkits in the last days, from totals where a span is counted, else from calls."""
+"""How one tool is used: charts and recent calls, of what this person may see."""
 
-from collections import Counter
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Count, F, Q, Sum
+import orjson
+from django.db.models import Q
 
-from execution import totals
-from execution.models import Call, CallTotal, TotalledSpan
+from execution.access import visible_calls
+from execution.models import Call
+from execution.portal import callcharts, numbers, statistics
+from execution.portal.links import calls_url
+from execution.portal.standing import Standing
+from execution.portal.statistics import WINDOWS, Window
+from execution.tones import DOORS, LABELS
 
-_ALL = F("succeeded") + F("failed") + F("refused") + F("dropped")
-_TOOLKIT = "tool__version__toolkit"
-
-Used = Counter[tuple[int, int]]  # agent and toolkit to the number of calls, however they ended
-
-
-def of_agents(agents: Any, days: int, now: datetime | None = None) -> Used:
-    """The calls that these agents (keys, or a query) made to a tool, since midnight UTC so many days ago."""
-    now = now or datetime.now(UTC)
-    start = totals.floor(now, totals.DAY) - timedelta(days=days)
-    left, counted = set(totals.spans(start, now, totals.HOUR)), []
-    spans = TotalledSpan.objects.filter(start__gte=start).order_by("-hours")
-    for key, begin, hours in spans.values_list("pk", "start", "hours"):
-        covered = set(totals.spans(begin, begin + timedelta(hours=hours), totals.HOUR))
-        if covered <= left:  # a day stands for its hours
-            counted.append(key)
-            left -= covered
-    found: Used = Counter()
-    rows = CallTotal.objects.filter(span__in=counted, agent__in=agents, tool__isnull=False).order_by()
-    _add(found, rows.values_list("agent_id", _TOOLKIT).annotate(number=Sum(_ALL)))
-    if (uncounted := _made_in(left)) is not None:
-        calls = Call.objects.filter(uncounted, agent__in=agents, tool__isnull=False).order_by()
-        _add(found, calls.values_list("agent_id", _TOOLKIT).annotate(number=Count("pk")))
-    return found
+RECENT = 10
+_HEAVY = ("input", "result", "decision", "warnings", "sealed", "sealed_answer")
 
 
-def _add(found: Used, rows: Iterable[Any]) -> None:
-    for agent, toolkit, number in rows:
-        found[agent, toolkit] += number
+def usage(me: Standing, name: str, toolkit: int, tools: Collection[int], window: Window) -> dict[str, Any]:
+    """Figures of all versions of a tool, as charts; empty where nothing of it counts for this person."""
+    if not me.sees_totals:
+        return {}
+    figures = statistics.gather(me, window, only=Q(tool__in=list(tools)))
+    reads = me.user.is_staff and me.reads_calls_of(toolkit)
+    all_calls, failed = figures.total(), figures.total("failed")
+    return {
+        "windows": WINDOWS.values(),
+        "window": window,
+        "has_calls": bool(all_calls),
+        "is_partial": not (me.sees_every_call or toolkit in me.counted),
+        "by_version": {key: counts.total() for key, counts in figures.tools.items()},
+        "told": f"{numbers.short(failed)} failed ({numbers.share(failed, all_calls)})",
+        "charts": [
+            callcharts.outcomes(
+                figures, (lambda since, until: calls_url(search=name, since=since, until=until)) if reads else None
+            ),
+            callcharts.latency(figures),
+        ]
+        if all_calls
+        else [],
+        "list_url": calls_url(search=name, since=window.start(datetime.now(UTC))) if reads else "",
+    }
 
 
-def _made_in(hours: set[datetime]) -> Q | None:
-    """Calls of these hours; hours that follow one another are asked for as one stretch."""
-    wanted: Q | None = None
-    hour, begin = timedelta(hours=1), None
-    for start in sorted(hours):
-        begin = start if begin is None else begin
-        if start + hour not in hours:
-            stretch = totals.made_between(begin, start + hour)
-            wanted, begin = stretch if wanted is None else wanted | stretch, None
-    return wanted
+def recent(me: Standing, tools: Collection[int]) -> list[dict[str, Any]]:
+    """The newest calls of these tools, each leading to its timeline; only those that this person may see."""
+    if not me.sees_calls:
+        return []
+    found = visible_calls(me.user, None).filter(tool__in=list(tools)).select_related("agent").defer(*_HEAVY)
+    return [_row(call) for call in found.order_by("-id")[:RECENT]]
+
+
+def _row(call: Call) -> dict[str, Any]:
+    error = orjson.loads(call.error) if call.error else {}
+    return {
+        "call": call,
+        "why": str(error.get("message", "")) if isinstance(error, dict) else "",
+        "label": LABELS.get(call.state, ""),
+        "door": DOORS.get(call.door, call.door),
+    }

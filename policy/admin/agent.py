@@ -88,7 +88,7 @@ class AgentAdmin(ReadOnly, PagesAdmin):
     """Agents that one owns, or all for those who may view agents; secrets are shown once, in the answer itself."""
 
     empty_text = "No agent yet, or none that is yours. Make one here, or with manage.py create_agent."
-    list_display = ["name", "owner", "active", "open_keys", "created_at"]
+    list_display = ["name", "owner", "kind", "active", "open_keys", "created_at"]
     list_display_links = ["name"]
     list_filter = ["is_active", ("owner", admin.RelatedOnlyFieldListFilter)]
     list_select_related = ["owner"]
@@ -115,6 +115,10 @@ class AgentAdmin(ReadOnly, PagesAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_staff and request.user.has_perm("policy.add_agent"))
+
+    @display(description="Kind", ordering="person")
+    def kind(self, agent: Agent) -> str:
+        return "A person at the portal" if agent.person_id is not None else "A program"
 
     @display(description="Active", boolean=True, ordering="is_active")
     def active(self, agent: Agent) -> bool:
@@ -164,7 +168,7 @@ class AgentAdmin(ReadOnly, PagesAdmin):
             toolkits=permitted.order_by("name"),
             calls_all=agent.user.has_perm("registry.call_toolkit"),
             may_change=self._may_change(request, agent),
-            form=NewKeyForm(),
+            form=NewKeyForm() if agent.person_id is None else None,
         )
 
     @only("POST")
@@ -174,7 +178,11 @@ class AgentAdmin(ReadOnly, PagesAdmin):
         if not form.is_valid():
             messages.error(request, "; ".join(str(error) for errors in form.errors.values() for error in errors))
             return self._back(agent)
-        key = agents.new_key(agent, actor=actor(who(request)), label=form.cleaned_data["label"])
+        try:
+            key = agents.new_key(agent, actor=actor(who(request)), label=form.cleaned_data["label"])
+        except agents.AgentError as error:
+            messages.error(request, str(error))
+            return self._back(agent)
         return self._secrets(request, agent, key)
 
     @only("POST")

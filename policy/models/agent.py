@@ -28,6 +28,15 @@ class Agent(models.Model):
         related_name="agents_owned",
         help_text="The person who answers for this agent.",
     )
+    person = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="own_agent",
+        help_text="The person who tries tools at the portal through this agent; it has no keys.",
+    )
     is_active = models.BooleanField(default=True)
     sealed_jwt_secret = models.BinaryField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -36,6 +36,15 @@ def example(tool: ToolSpec) -> Mapping[str, Any] | None:
     return made if isinstance(made, dict) and is_good else None
 
 
+def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a schema alone, for people to start from; nothing where nothing simple fits it."""
+    try:
+        made = _Maker(schema).made(schema, 0)
+    except (_NothingFits, KeyError, ValueError, TypeError):
+        return {}
+    return made if isinstance(made, dict) else {}
+
+
 class _NothingFits(Exception):
     """A schema that no simple value keeps."""
 
