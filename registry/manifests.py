@@ -17,7 +17,15 @@ from registry.manifestshape import Manifest, ToolManifest, parse
 from registry.models import Capability, FlatName, Source, Tool, Toolkit, ToolkitVersion
 from registry.risk import RiskLevel
 
-__all__ = ["ImportResult", "ManifestError", "export_manifest", "import_folder", "import_manifest", "manifest_of"]
+__all__ = [
+    "ImportResult",
+    "ManifestError",
+    "export_manifest",
+    "import_folder",
+    "import_manifest",
+    "manifest_of",
+    "stored_as",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,22 @@ def manifest_of(version: ToolkitVersion) -> Manifest:
     )
 
 
+def stored_as(manifest: Manifest) -> ToolkitVersion | None:
+    """The version that a manifest without a folder would change, None if it would make one; only reads.
+
+    Raises ManifestError where an import would find something against it.
+    """
+    toolkit = _spelled_so(Toolkit.objects.filter(name__iexact=manifest.name).first(), manifest)
+    _with_files(manifest, ManifestFile(document=None), toolkit or Toolkit(name=manifest.name))
+    _refuse_taken_names(manifest, toolkit or Toolkit(name=manifest.name))
+    major, minor, patch = manifest.version
+    versions = ToolkitVersion.objects.select_related("toolkit")
+    found = versions.filter(toolkit__name=manifest.name, major=major, minor=minor, patch=patch).first()
+    if found is not None and not found.is_draft and manifest_of(found).digest != manifest.digest:
+        raise _is_taken(found)
+    return found
+
+
 def _import_file(file: ManifestFile, *, by: User | None) -> ImportResult:
     try:
         manifest = parse(file.document)
@@ -105,7 +129,7 @@ def _write(manifest: Manifest, file: ManifestFile, by: User | None) -> ImportRes
     if found is not None and manifest_of(found).digest == manifest.digest:
         return ImportResult(found, "unchanged")
     if found is not None and not found.is_draft:
-        raise ManifestError("metadata.version", f"{found} is {found.state} with another content; choose a new version")
+        raise _is_taken(found)
     outcome = "created" if found is None else "updated"
     draft = found or ToolkitVersion(toolkit=toolkit, major=major, minor=minor, patch=patch, created_by=by)
     draft.title, draft.description = manifest.title, manifest.description
@@ -121,12 +145,18 @@ def _write(manifest: Manifest, file: ManifestFile, by: User | None) -> ImportRes
 
 def _toolkit(manifest: Manifest, by: User | None) -> Toolkit:
     """The toolkit of a manifest, made if it is new, held until the import is through."""
-    toolkit = Toolkit.objects.select_for_update(of=("self",)).filter(name__iexact=manifest.name).first()
-    if toolkit is None:
-        return _new_toolkit(manifest, by)
-    if toolkit.name != manifest.name:
+    held = Toolkit.objects.select_for_update(of=("self",)).filter(name__iexact=manifest.name).first()
+    return _spelled_so(held, manifest) or _new_toolkit(manifest, by)
+
+
+def _spelled_so(toolkit: Toolkit | None, manifest: Manifest) -> Toolkit | None:
+    if toolkit is not None and toolkit.name != manifest.name:
         raise ManifestError("metadata.name", f"this toolkit is spelled {toolkit.name}")
     return toolkit
+
+
+def _is_taken(version: ToolkitVersion) -> ManifestError:
+    return ManifestError("metadata.version", f"{version} is {version.state} with another content; choose a new version")
 
 
 def _new_toolkit(manifest: Manifest, by: User | None) -> Toolkit:

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from registry import access, manifestfiles
 from registry.comparisons import Comparison, against_predecessor
-from registry.manifests import ManifestError, import_manifest
+from registry.manifests import ManifestError, import_manifest, stored_as
 from registry.manifestshape import Manifest, parse
 from registry.models import Toolkit, ToolkitVersion
 
@@ -51,6 +51,16 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
         if is_trial:
             transaction.set_rollback(True)
     return done
+
+
+def look(text: bytes, *, by: User) -> tuple[Manifest, ToolkitVersion | None]:
+    """What a text would write, and the version that it would change; only reads, and refuses what `upload` refuses."""
+    manifest = _manifest(text)
+    _refuse_strangers(manifest, by)
+    try:
+        return manifest, stored_as(manifest)
+    except ManifestError as error:
+        raise manifestfiles.read(text).located(error) from None
 
 
 def _manifest(given: Given) -> Manifest:
