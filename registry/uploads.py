@@ -36,8 +36,7 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
     """
     manifest = _manifest(given)
     _refuse_strangers(manifest, by)
-    if only is not None and str(manifest) != str(only):
-        raise ManifestError("metadata", f"this page edits {only}, and the manifest is {manifest}")
+    _refuse_others(manifest, only)
     with transaction.atomic():
         result = import_manifest(given, by=by)
         comparison = against_predecessor(result.version)
@@ -53,10 +52,11 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
     return done
 
 
-def look(text: bytes, *, by: User) -> tuple[Manifest, ToolkitVersion | None]:
+def look(text: bytes, *, by: User, only: ToolkitVersion | None = None) -> tuple[Manifest, ToolkitVersion | None]:
     """What a text would write, and the version that it would change; only reads, and refuses what `upload` refuses."""
     manifest = _manifest(text)
     _refuse_strangers(manifest, by)
+    _refuse_others(manifest, only)
     try:
         return manifest, stored_as(manifest)
     except ManifestError as error:
@@ -69,6 +69,11 @@ def _manifest(given: Given) -> Manifest:
         return parse(file.document)
     except ManifestError as error:
         raise file.located(error) from None
+
+
+def _refuse_others(manifest: Manifest, only: ToolkitVersion | None) -> None:
+    if only is not None and str(manifest) != str(only):
+        raise ManifestError("metadata", f"this page edits {only}, and the manifest is {manifest}")
 
 
 def _refuse_strangers(manifest: Manifest, by: User) -> None:
