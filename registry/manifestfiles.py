@@ -41,13 +41,17 @@ class ManifestFile:
     def located(self, error: ManifestError) -> ManifestError:
         """The same error with its line, or that of the nearest place around it, and the file."""
         line, path = error.line, error.path
-        lines = self.lines or (_lines_of_json(self.json) if path and line is None else {})
+        lines = self.with_lines().lines if path and line is None else {}
         while line is None and path:
             line = lines.get(path)
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         if self.name:
             return ManifestFileError(error.path, error.reason, line, self.name)
         return ManifestError(error.path, error.reason, line)
+
+    def with_lines(self) -> "ManifestFile":
+        """The same with its lines counted, for who locates more than one error."""
+        return replace(self, lines=_lines_of_json(self.json), json=b"") if self.json else self
 
 
 def read(text: bytes) -> ManifestFile:

@@ -97,7 +97,7 @@ def stored_as(manifest: Manifest) -> ToolkitVersion | None:
     """
     toolkit = _spelled_so(Toolkit.objects.filter(name__iexact=manifest.name).first(), manifest)
     _with_files(manifest, ManifestFile(document=None), toolkit or Toolkit(name=manifest.name))
-    _refuse_taken_names(manifest, toolkit or Toolkit(name=manifest.name))
+    _refuse_taken_names(manifest)
     major, minor, patch = manifest.version
     versions = ToolkitVersion.objects.select_related("toolkit")
     found = versions.filter(toolkit__name=manifest.name, major=major, minor=minor, patch=patch).first()
@@ -122,7 +122,7 @@ def _import_file(file: ManifestFile, *, by: User | None) -> ImportResult:
 def _write(manifest: Manifest, file: ManifestFile, by: User | None) -> ImportResult:
     toolkit = _toolkit(manifest, by)
     manifest, source = _with_files(manifest, file, toolkit)
-    _refuse_taken_names(manifest, toolkit)
+    _refuse_taken_names(manifest)
     major, minor, patch = manifest.version
     version = ToolkitVersion.objects.select_for_update(of=("self",)).select_related("toolkit")
     found = version.filter(toolkit=toolkit, major=major, minor=minor, patch=patch).first()
@@ -178,7 +178,7 @@ def _with_files(manifest: Manifest, file: ManifestFile, toolkit: Toolkit) -> tup
     if not named and not manifest.needs_source:
         return manifest, None
     wanted, path = next(iter(named.items()), (None, _first_without_source(manifest)))
-    if wanted is not None and (known := Source.objects.filter(toolkit=toolkit, digest=wanted).first()):
+    if wanted is not None and (known := Source.objects.filter(toolkit__name=manifest.name, digest=wanted).first()):
         return manifest, known
     if file.folder is None:
         reason = "is not known to this toolkit" if wanted else "is required where no folder brings the files"
@@ -207,10 +207,10 @@ def _refuse_missing_files(manifest: Manifest, folder: Path) -> None:
             raise ManifestError(f"spec.tools[{index}].runtime.module", "is not in the folder")
 
 
-def _refuse_taken_names(manifest: Manifest, toolkit: Toolkit) -> None:
+def _refuse_taken_names(manifest: Manifest) -> None:
     """Says which tool's flat name another toolkit uses; the database would refuse it anyway, but cannot say where."""
     flat = {f"{manifest.name}_{tool.name}".lower(): index for index, tool in enumerate(manifest.tools)}
-    for held in FlatName.objects.filter(name__in=flat).exclude(toolkit=toolkit).select_related("toolkit"):
+    for held in FlatName.objects.filter(name__in=flat).exclude(toolkit__name=manifest.name).select_related("toolkit"):
         tools = Tool.objects.filter(version__toolkit=held.toolkit).values_list("name", flat=True)
         if any(f"{held.toolkit.name}_{name}".lower() == held.name for name in tools):
             reason = f"its flat name {held.name} belongs to the toolkit {held.toolkit.name}"

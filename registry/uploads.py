@@ -52,15 +52,11 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
     return done
 
 
-def look(text: bytes, *, by: User, only: ToolkitVersion | None = None) -> tuple[Manifest, ToolkitVersion | None]:
-    """What a text would write, and the version that it would change; only reads, and refuses what `upload` refuses."""
-    manifest = _manifest(text)
+def look(manifest: Manifest, *, by: User, only: ToolkitVersion | None = None) -> ToolkitVersion | None:
+    """The version that a manifest would change, None if it would make one; only reads, and refuses like `upload`."""
     _refuse_strangers(manifest, by)
     _refuse_others(manifest, only)
-    try:
-        return manifest, stored_as(manifest)
-    except ManifestError as error:
-        raise manifestfiles.read(text).located(error) from None
+    return stored_as(manifest)
 
 
 def _manifest(given: Given) -> Manifest:

@@ -76,7 +76,7 @@ class ToolRow:
         try:
             self.document()
         except strictjson.StrictJSONError as error:
-            return error.message.replace("The body", "The schema")
+            return f"The input schema was not taken. {error.message.replace('The body', 'It')}"
         return ""
 
     def _input(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 
 from execution.portal import manifestform
 from execution.portal.frame import for_people, page
@@ -21,7 +22,7 @@ from registry.actors import who
 from registry.admin.forms import EXAMPLE
 from registry.api.versions import find_version
 from registry.fields import ManifestError
-from registry.manifestfaults import faults
+from registry.manifestfaults import reading
 from registry.manifestfiles import MAX_BYTES
 from registry.manifests import export_manifest
 from registry.manifestshape import Manifest
@@ -88,13 +89,21 @@ def edit(request: HttpRequest, id: str) -> HttpResponse:
     return _editor(request, manifest_text(version), version)
 
 
-@for_people("POST")
+@never_cache
 def check(request: HttpRequest) -> HttpResponse:
     """What is wrong with the text at this moment; nothing is written."""
+    if not request.user.is_authenticated:
+        return HttpResponse(status=401)  # a login form has no place beside the text; the script says what happened
+    return _check(request)
+
+
+@for_people("POST")
+def _check(request: HttpRequest) -> HttpResponse:
+    _refuse_readers(request)
     only = request.POST.get("only", "")
     version = find_version(who(request), only) if only else None
     checked = _checked(request, _given(request), version)
-    return render(request, "portal/publish_faults.html", {"checked": checked, "is_live": True})
+    return render(request, "portal/publish_faults.html", {"checked": checked})
 
 
 @for_people("GET", "HEAD", "POST")
@@ -186,13 +195,13 @@ def _given(request: HttpRequest) -> bytes:
 
 
 def _checked(request: HttpRequest, text: bytes, only: ToolkitVersion | None) -> Checked:
-    found = faults(text)
-    if not found:
+    read = reading(text)
+    found = read.faults
+    if read.manifest is not None:
         try:
-            manifest, stored = look(text, by=who(request), only=only)
-            return Checked(manifest=manifest, stored=stored)
+            return Checked(manifest=read.manifest, stored=look(read.manifest, by=who(request), only=only))
         except ManifestError as error:
-            found = [error]
+            found = (read.file.located(error),)
         except PermissionDenied as error:
             return Checked(faults=(Fault(line=None, path="metadata.name", reason=str(error)),), status=403)
     lines = text.decode(errors="replace").split("\n")

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from registry.manifestfaults import faults
+from registry.manifestfaults import reading
 from tests.factories.registry import manifest
 
 BROKEN = dedent("""\
@@ -25,7 +25,7 @@ BROKEN = dedent("""\
 
 
 def told(text: bytes) -> list[tuple[int | None, str]]:
-    return [(fault.line, fault.path) for fault in faults(text)]
+    return [(fault.line, fault.path) for fault in reading(text).faults]
 
 
 def test_a_fault_of_the_head_and_one_of_each_tool_are_told_in_the_order_of_the_text() -> None:
@@ -54,10 +54,10 @@ def test_json_has_lines_too() -> None:
     ],
 )
 def test_what_is_never_read_is_refused_in_the_words_of_an_import(text: bytes, reason: str) -> None:
-    assert [fault.reason for fault in faults(text)] == [reason]
+    assert [fault.reason for fault in reading(text).faults] == [reason]
 
 
 def test_a_good_manifest_and_no_more_than_fifty_faults() -> None:
-    assert faults(json.dumps(manifest()).encode()) == []
+    assert reading(json.dumps(manifest()).encode()).manifest is not None
     many = manifest("Weather", "1.0.0", *({"name": f"T{number}", "risk": "x"} for number in range(80)))
-    assert 40 < len(faults(json.dumps(many).encode())) <= 50
+    assert 40 < len(reading(json.dumps(many).encode()).faults) <= 50
