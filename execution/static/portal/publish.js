@@ -44,6 +44,7 @@
 
   const file = document.getElementById("file");
   if (file) {
+    file.hasChangeListener = true; /* or the look's own script wants to tell its widget, which is not here */
     file.addEventListener("change", async () => {
       const chosen = file.files[0];
       if (!chosen || chosen.size > Number(file.dataset.most)) return; /* the server says what is wrong with it */
