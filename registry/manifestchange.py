@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 
 from registry import yamlwriting
 from registry.manifestshape import Manifest, ToolManifest
-from registry.sidebyside import Row, rows
-
-MOST_SHOWN = 20  # tools whose lines are compared; the others are only named
+from registry.sidebyside import MAX_LINES, Row, rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +16,7 @@ class ToolChange:
     kind: str  # added | removed | changed
     risk: str
     fields: tuple[str, ...] = ()  # of a changed one: which of its fields differ
-    rows: list[Row] | None = field(default=None, compare=False)  # None: too many or too long to be shown
+    rows: list[Row] | None = field(default=None, compare=False)  # None: there is too much to be shown
 
 
 def tool_changes(old: Manifest | None, new: Manifest) -> list[ToolChange]:
@@ -37,14 +35,17 @@ def head_rows(old: Manifest, new: Manifest) -> list[Row]:
 
 
 def _changed(before: dict[str, ToolManifest], after: dict[str, ToolManifest]) -> Iterator[ToolChange]:
-    shown = 0
+    left = MAX_LINES  # for all tools together: writing and comparing them takes time
     for name, tool in after.items():
         if name not in before or before[name] == tool:
             continue
         old, new = before[name].document(), tool.document()
         fields = tuple(key for key in {**old, **new} if old.get(key) != new.get(key) or (key in old) != (key in new))
-        told = rows(yamlwriting.write(old), yamlwriting.write(new)) if shown < MOST_SHOWN else None
-        shown += 1
+        told = None
+        if left > 0:
+            texts = yamlwriting.write(old), yamlwriting.write(new)
+            left -= sum(text.count("\n") for text in texts)
+            told = rows(*texts)
         yield ToolChange(name=tool.name, kind="changed", risk=tool.risk.word, fields=fields, rows=told)
 
 

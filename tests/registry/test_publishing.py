@@ -158,7 +158,7 @@ def test_a_deprecation_names_the_day_from_which_the_version_may_be_gone() -> Non
         ToolkitVersion.objects.filter(pk=version.pk).update(sunset_on=date(2099, 1, 31))
     assert deprecate(version, by=None, sunset_on=date(2099, 1, 31)).sunset_on == date(2099, 1, 31)
     assert last_event()[3] == {"from": "published", "reason": "", "sunset_on": "2099-01-31"}
-    spec = resolve(ToolRef.parse("Calculator.Add"))
+    spec = resolve(ToolRef(toolkit="Calculator", tool="Add"))
     assert spec is not None
     assert spec.sunset_on == date(2099, 1, 31)
 
