@@ -190,12 +190,14 @@ def take(request: HttpRequest, id: str, key: str) -> HttpResponse:
         else:
             messages.success(request, f"{version} {step.done}")
             return redirect("publish-version", str(version))
+    other = _next(version)
     context = _facts(version) | {
         "step": step,
         "form": form,
         "obstacles": reviews.obstacles(version) if key == "publish" else [],
         "reviewers": _reviewers(version) if key == "request-review" else [],
-        "next": _next(version),
+        "next": other,
+        "takes_over": other is None or other.state == State.DEPRECATED or _numbers(version) > _numbers(other),
     }
     status = 422 if form.errors else 200
     return page(request, "portal/publish_step.html", f"{step.title}: {version}", status=status, **context)
@@ -222,6 +224,10 @@ def _next(version: ToolkitVersion) -> ToolkitVersion | None:
     others = ToolkitVersion.objects.callable().filter(toolkit=version.toolkit_id).exclude(pk=version.pk)
     by_preference = others.select_related("toolkit").order_by("-state", "-major", "-minor", "-patch")
     return by_preference.first()  # published before deprecated
+
+
+def _numbers(version: ToolkitVersion) -> tuple[int, int, int]:
+    return version.major, version.minor, version.patch
 
 
 def _reviewers(version: ToolkitVersion) -> list[str]:

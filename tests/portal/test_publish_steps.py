@@ -190,7 +190,21 @@ def test_the_page_of_a_deprecated_version_leads_on(cast: Cast, tool: Tool) -> No
     assert "Withdraw" not in read(browser(cast.reviewer).get(f"/publish/{tool.version}/"))
 
 
-def test_agents_that_name_no_version_are_told_apart_when_a_version_goes(cast: Cast, tool: Tool) -> None:
+def test_a_step_says_what_agents_get_that_name_no_version(cast: Cast, tool: Tool) -> None:
     published(version="1.5.0", by=cast.publisher)
-    page = read(browser(cast.publisher).get(step(tool.version, "withdraw")))
-    assert "Agents that name no version get Calculator@1.5.0." in page
+    client = browser(cast.publisher)
+    assert "Agents that name no version get Calculator@1.5.0." in read(client.get(step(tool.version, "withdraw")))
+    newest, older = draft(version="1.6.0", by=cast.publisher), draft(version="1.4.0", by=cast.publisher)
+    assert "all others get this one from their next call on" in read(client.get(step(newest, "publish")))
+    assert "stay with Calculator@1.5.0, which is higher" in read(client.get(step(older, "publish")))
+
+
+def test_api_and_admin_deprecate_with_a_day_too(cast: Cast, tool: Tool) -> None:
+    api, address = cast.api("publisher"), f"/api/versions/{tool.version}/deprecate/"
+    assert api.post(address, {"sunset_on": "2020-01-01"}, format="json").status_code == 409
+    assert api.post(address, {"sunset_on": "2099-01-31"}, format="json").json()["sunset_on"] == "2099-01-31"
+    other = published(version="1.5.0", by=cast.publisher)
+    admin = f"/admin/registry/toolkitversion/{other.pk}/"
+    browser(cast.publisher).post(f"{admin}deprecate/", {"note": "", "sunset_on": "2099-02-01"})
+    assert stored(other).sunset_on == date(2099, 2, 1)
+    assert "2099-02-01" in read(browser(cast.publisher).get(f"{admin}change/"))
