@@ -50,7 +50,12 @@ class DeprecateForm(forms.Form):
 class WithdrawForm(forms.Form):
     """Why nobody may call it any more; shown to who asks for it."""
 
-    reason = forms.CharField(max_length=2_000, label="Reason", widget=forms.Textarea(attrs={"rows": 3}))
+    reason = forms.CharField(
+        max_length=2_000,
+        label="Reason",
+        help_text="It stays on record and is shown with the version.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
 
 
 class AnswerForm(forms.Form):

@@ -155,3 +155,13 @@ def test_a_file_is_read_into_the_text_and_a_form_shows_what_its_runtime_needs(si
     page.get_by_role("button", name="Make the manifest").last.click()
     page.get_by_text("Lab@9.0.0 is a good manifest").wait_for()
     assert "where:" in page.input_value("#manifest")
+
+
+def test_without_scripts_the_same_road_leads_to_the_preview(laboratory: Laboratory, sit: Sit) -> None:
+    number = ".".join(map(str, laboratory.query(VERSIONS)[0]))
+    page = sit("petra", java_script_enabled=False).open(f"/publish/new/?from=Lab@{number}")
+    page.get_by_role("button", name="Preview").click()
+    assert page.get_by_role("heading", name="Compatibility").is_visible()
+    page.get_by_role("button", name="Go on editing").click()
+    page.get_by_role("button", name="Check").click()
+    assert page.get_by_text("is a good manifest").is_visible()
