@@ -38,6 +38,13 @@ PAGES: tuple[Page, ...] = (
     Page(name="catalogue-publisher", address=lambda: "/catalogue/?q=ticket", person="petra", is_pictured=False),
     Page(name="tool", address=lambda: "/catalogue/Tickets/Find/"),
     Page(name="tool-publisher", address=lambda: "/catalogue/Tickets/Find/", person="petra", is_pictured=False),
+    Page(name="publish", address=lambda: "/publish/", person="petra"),
+    Page(name="publish-edit", address=lambda: "/publish/new/?from=Billing@1.0.0", person="petra"),
+    Page(name="publish-form", address=lambda: "/publish/form/", person="petra"),
+    Page(name="publish-preview", address=lambda: "/publish/Billing@1.1.0/", person="petra"),
+    Page(
+        name="publish-withdraw", address=lambda: "/publish/Billing@1.0.0/withdraw/", person="petra", is_pictured=False
+    ),
     Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from execution.portal import publish
 from execution.portal.needs import OPERATES
 from execution.portal.standing import Standing, standing
 from policy.views.inbox import pending_for
@@ -68,6 +69,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, Concerns], ...]], ...] = (
         "Registry",
         (
             ("Catalogue", "menu_book", "portal-catalogue", _toolkits),
+            ("Publish", "publish", "portal-publish", publish.concerns),
             ("Toolkits", "deployed_code", "admin:registry_toolkit_changelist", _toolkits),
             ("Versions", "history", "admin:registry_toolkitversion_changelist", _toolkits),
             ("Tools", "build", "admin:registry_tool_changelist", _toolkits),

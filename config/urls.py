@@ -10,6 +10,7 @@ from execution.telemetry.views import exposition
 admin.autodiscover()
 
 urlpatterns = [
+    path("", include("execution.portal.publish_urls")),
     path("", include("execution.portal.urls")),  # before the admin: its first page is our home
     path("admin/", admin.site.urls),
     path("", include("execution.protocols.oxp.urls")),

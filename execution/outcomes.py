@@ -68,7 +68,10 @@ def answer_of(call: Call) -> Any:
 
 def warnings_about(tool: ToolSpec) -> tuple[str, ...]:
     """What a caller should know although the call works."""
-    return (f"{tool.tool_id} is deprecated; move to a newer version",) if tool.is_deprecated else ()
+    if not tool.is_deprecated:
+        return ()
+    end = f" and may be withdrawn from {tool.sunset_on.isoformat()} on" if tool.sunset_on is not None else ""
+    return (f"{tool.tool_id} is deprecated{end}; move to a newer version",)
 
 
 def approval_url(approval: UUID) -> str:

@@ -38,7 +38,11 @@ def against_predecessor(version: ToolkitVersion) -> Comparison | None:
 
 def predecessor(version: ToolkitVersion) -> ToolkitVersion | None:
     """The highest version below this one that callers may be using."""
-    others = ToolkitVersion.objects.callable().filter(toolkit=version.toolkit_id).select_related("toolkit")
-    own = (version.major, version.minor, version.patch)
+    return callable_below(version.toolkit.name, (version.major, version.minor, version.patch))
+
+
+def callable_below(toolkit: str, own: tuple[int, int, int]) -> ToolkitVersion | None:
+    """The same for a version that is not stored."""
+    others = ToolkitVersion.objects.callable().filter(toolkit__name=toolkit).select_related("toolkit")
     lower = [other for other in others if (other.major, other.minor, other.patch) < own]
     return max(lower, key=lambda other: (other.major, other.minor, other.patch), default=None)

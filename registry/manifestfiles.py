@@ -1,7 +1,7 @@
 """Where manifests come from: a text, a file, or a folder; YAML, JSON or Python."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,25 +36,31 @@ class ManifestFile:
     name: str = ""
     folder: Path | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
+    json: bytes = b""  # the text of a document whose lines nobody has counted yet
 
     def located(self, error: ManifestError) -> ManifestError:
         """The same error with its line, or that of the nearest place around it, and the file."""
         line, path = error.line, error.path
+        lines = self.with_lines().lines if path and line is None else {}
         while line is None and path:
-            line = self.lines.get(path)
+            line = lines.get(path)
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         if self.name:
             return ManifestFileError(error.path, error.reason, line, self.name)
         return ManifestError(error.path, error.reason, line)
+
+    def with_lines(self) -> "ManifestFile":
+        """The same with its lines counted, for who locates more than one error."""
+        return replace(self, lines=_lines_of_json(self.json), json=b"") if self.json else self
 
 
 def read(text: bytes) -> ManifestFile:
     """The document of a text: JSON if it starts with a brace, else YAML."""
     if text.lstrip()[:1] == b"{":
         try:
-            return ManifestFile(document=load_json(text, max_bytes=MAX_BYTES))
+            return ManifestFile(document=load_json(text, max_bytes=MAX_BYTES), json=text)
         except StrictJSONError as error:
-            raise ManifestError("", error.message) from None
+            raise ManifestError("", error.message, error.line) from None
     try:
         document, lines = yamlreading.read(text)
     except YAMLError as error:
@@ -72,7 +78,7 @@ def read_file(path: Path) -> ManifestFile:
         raise ManifestFileError("", error.strerror or "cannot be read", None, str(path)) from None
     except ManifestError as error:
         raise ManifestFileError(error.path, error.reason, error.line, str(path)) from None
-    return ManifestFile(document=file.document, name=str(path), folder=path.parent, lines=file.lines)
+    return replace(file, name=str(path), folder=path.parent)
 
 
 def in_folder(folder: Path) -> list[ManifestFile]:
@@ -90,6 +96,14 @@ def in_folder(folder: Path) -> list[ManifestFile]:
         if other is not file:
             raise file.located(ManifestError("metadata.version", f"{manifest} also stands in {other.name}"))
     return [ordered[key] for key in sorted(ordered)]
+
+
+def _lines_of_json(text: bytes) -> Mapping[str, int]:
+    """JSON is YAML as well, and our reader of that one counts lines; what it cannot read has none."""
+    try:
+        return yamlreading.read(text)[1]
+    except YAMLError:
+        return {}
 
 
 def _is_manifest(path: Path) -> bool:

@@ -17,7 +17,15 @@ from registry.manifestshape import Manifest, ToolManifest, parse
 from registry.models import Capability, FlatName, Source, Tool, Toolkit, ToolkitVersion
 from registry.risk import RiskLevel
 
-__all__ = ["ImportResult", "ManifestError", "export_manifest", "import_folder", "import_manifest", "manifest_of"]
+__all__ = [
+    "ImportResult",
+    "ManifestError",
+    "export_manifest",
+    "import_folder",
+    "import_manifest",
+    "manifest_of",
+    "stored_as",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,22 @@ def manifest_of(version: ToolkitVersion) -> Manifest:
     )
 
 
+def stored_as(manifest: Manifest) -> ToolkitVersion | None:
+    """The version that a manifest without a folder would change, None if it would make one; only reads.
+
+    Raises ManifestError where an import would find something against it.
+    """
+    toolkit = _spelled_so(Toolkit.objects.filter(name__iexact=manifest.name).first(), manifest)
+    _with_files(manifest, ManifestFile(document=None), toolkit or Toolkit(name=manifest.name))
+    _refuse_taken_names(manifest)
+    major, minor, patch = manifest.version
+    versions = ToolkitVersion.objects.select_related("toolkit")
+    found = versions.filter(toolkit__name=manifest.name, major=major, minor=minor, patch=patch).first()
+    if found is not None and not found.is_draft and manifest_of(found).digest != manifest.digest:
+        raise _is_taken(found)
+    return found
+
+
 def _import_file(file: ManifestFile, *, by: User | None) -> ImportResult:
     try:
         manifest = parse(file.document)
@@ -98,14 +122,14 @@ def _import_file(file: ManifestFile, *, by: User | None) -> ImportResult:
 def _write(manifest: Manifest, file: ManifestFile, by: User | None) -> ImportResult:
     toolkit = _toolkit(manifest, by)
     manifest, source = _with_files(manifest, file, toolkit)
-    _refuse_taken_names(manifest, toolkit)
+    _refuse_taken_names(manifest)
     major, minor, patch = manifest.version
     version = ToolkitVersion.objects.select_for_update(of=("self",)).select_related("toolkit")
     found = version.filter(toolkit=toolkit, major=major, minor=minor, patch=patch).first()
     if found is not None and manifest_of(found).digest == manifest.digest:
         return ImportResult(found, "unchanged")
     if found is not None and not found.is_draft:
-        raise ManifestError("metadata.version", f"{found} is {found.state} with another content; choose a new version")
+        raise _is_taken(found)
     outcome = "created" if found is None else "updated"
     draft = found or ToolkitVersion(toolkit=toolkit, major=major, minor=minor, patch=patch, created_by=by)
     draft.title, draft.description = manifest.title, manifest.description
@@ -121,12 +145,18 @@ def _write(manifest: Manifest, file: ManifestFile, by: User | None) -> ImportRes
 
 def _toolkit(manifest: Manifest, by: User | None) -> Toolkit:
     """The toolkit of a manifest, made if it is new, held until the import is through."""
-    toolkit = Toolkit.objects.select_for_update(of=("self",)).filter(name__iexact=manifest.name).first()
-    if toolkit is None:
-        return _new_toolkit(manifest, by)
-    if toolkit.name != manifest.name:
+    held = Toolkit.objects.select_for_update(of=("self",)).filter(name__iexact=manifest.name).first()
+    return _spelled_so(held, manifest) or _new_toolkit(manifest, by)
+
+
+def _spelled_so(toolkit: Toolkit | None, manifest: Manifest) -> Toolkit | None:
+    if toolkit is not None and toolkit.name != manifest.name:
         raise ManifestError("metadata.name", f"this toolkit is spelled {toolkit.name}")
     return toolkit
+
+
+def _is_taken(version: ToolkitVersion) -> ManifestError:
+    return ManifestError("metadata.version", f"{version} is {version.state} with another content; choose a new version")
 
 
 def _new_toolkit(manifest: Manifest, by: User | None) -> Toolkit:
@@ -148,7 +178,7 @@ def _with_files(manifest: Manifest, file: ManifestFile, toolkit: Toolkit) -> tup
     if not named and not manifest.needs_source:
         return manifest, None
     wanted, path = next(iter(named.items()), (None, _first_without_source(manifest)))
-    if wanted is not None and (known := Source.objects.filter(toolkit=toolkit, digest=wanted).first()):
+    if wanted is not None and (known := Source.objects.filter(toolkit__name=manifest.name, digest=wanted).first()):
         return manifest, known
     if file.folder is None:
         reason = "is not known to this toolkit" if wanted else "is required where no folder brings the files"
@@ -177,10 +207,10 @@ def _refuse_missing_files(manifest: Manifest, folder: Path) -> None:
             raise ManifestError(f"spec.tools[{index}].runtime.module", "is not in the folder")
 
 
-def _refuse_taken_names(manifest: Manifest, toolkit: Toolkit) -> None:
+def _refuse_taken_names(manifest: Manifest) -> None:
     """Says which tool's flat name another toolkit uses; the database would refuse it anyway, but cannot say where."""
     flat = {f"{manifest.name}_{tool.name}".lower(): index for index, tool in enumerate(manifest.tools)}
-    for held in FlatName.objects.filter(name__in=flat).exclude(toolkit=toolkit).select_related("toolkit"):
+    for held in FlatName.objects.filter(name__in=flat).exclude(toolkit__name=manifest.name).select_related("toolkit"):
         tools = Tool.objects.filter(version__toolkit=held.toolkit).values_list("name", flat=True)
         if any(f"{held.toolkit.name}_{name}".lower() == held.name for name in tools):
             reason = f"its flat name {held.name} belongs to the toolkit {held.toolkit.name}"

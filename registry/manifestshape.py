@@ -153,15 +153,10 @@ class Manifest:
 
 def parse(document: Any) -> Manifest:
     """The manifest in a document, or a ManifestError that names the first thing wrong with it."""
-    fields = Fields(document, "", ("apiVersion", "kind", "metadata", "spec"))
-    fields.choice("apiVersion", (API_VERSION,))
-    fields.choice("kind", ("Toolkit",))
-    metadata = Fields(fields.need("metadata"), "metadata", ("name", "version", "title", "description"))
-    name = _name(metadata)
-    spec = Fields(fields.need("spec"), "spec", ("tools",))
-    tools = tuple(_tool(item, path, name) for path, item in spec.items("tools", most=MAX_TOOLS))
-    if not tools:
-        raise ManifestError("spec.tools", "a toolkit has at least one tool")
+    top = top_of(document)
+    metadata = metadata_of(top)
+    name = name_of(metadata)
+    tools = tuple(tool_of(item, path, name) for path, item in items_of(top))
     seen: dict[str, int] = {}
     for index, tool in enumerate(tools):
         other = seen.setdefault(tool.name.lower(), index)
@@ -171,16 +166,38 @@ def parse(document: Any) -> Manifest:
             )
     return Manifest(
         name=name,
-        version=_version(metadata),
+        version=version_of(metadata),
         title=metadata.text("title", name),
         description=metadata.text("description", "", most=MAX_DESCRIPTION),
         tools=tools,
     )
 
 
-def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
+def top_of(document: Any) -> Fields:
+    """The outermost fields of a document that says it is a manifest."""
+    fields = Fields(document, "", ("apiVersion", "kind", "metadata", "spec"))
+    fields.choice("apiVersion", (API_VERSION,))
+    fields.choice("kind", ("Toolkit",))
+    return fields
+
+
+def metadata_of(top: Fields) -> Fields:
+    """What names and describes the version."""
+    return Fields(top.need("metadata"), "metadata", ("name", "version", "title", "description"))
+
+
+def items_of(top: Fields) -> list[tuple[str, Any]]:
+    """The tools as they are, each with its path; there is at least one."""
+    items = Fields(top.need("spec"), "spec", ("tools",)).items("tools", most=MAX_TOOLS)
+    if not items:
+        raise ManifestError("spec.tools", "a toolkit has at least one tool")
+    return items
+
+
+def tool_of(value: Any, path: str, toolkit: str) -> ToolManifest:
+    """One tool of a document, or a ManifestError that names the first thing wrong with it."""
     fields = Fields(value, path, _TOOL_FIELDS)
-    name = _name(fields)
+    name = name_of(fields)
     if len(toolkit) + 1 + len(name) > MAX_FLAT_NAME:
         raise ManifestError(fields.at("name"), f"{toolkit}_{name} is longer than {MAX_FLAT_NAME} characters")
     risk = RiskLevel.from_word(fields.choice("risk", [level.word for level in RiskLevel], "low"))
@@ -208,14 +225,16 @@ def _tool(value: Any, path: str, toolkit: str) -> ToolManifest:
     )
 
 
-def _name(fields: Fields) -> str:
+def name_of(fields: Fields) -> str:
+    """The name of a toolkit or a tool."""
     value = fields.text("name", most=62)
     if not _NAME.fullmatch(value):
         raise ManifestError(fields.at("name"), "must be an ASCII letter, then ASCII letters, digits and underscores")
     return value
 
 
-def _version(fields: Fields) -> tuple[int, int, int]:
+def version_of(fields: Fields) -> tuple[int, int, int]:
+    """The three numbers of a version."""
     value = fields.need("version")
     match = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if match is None:

@@ -1,5 +1,6 @@
 """Draft, published, deprecated, withdrawn: sole writer of version state."""
 
+from datetime import UTC, date, datetime
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -63,13 +64,18 @@ def request_review(version: ToolkitVersion, *, by: User | None) -> ToolkitVersio
 
 
 @transaction.atomic
-def deprecate(version: ToolkitVersion, *, by: User | None, reason: str = "") -> ToolkitVersion:
-    """Keeps the tools callable and says that they should no longer be used."""
+def deprecate(
+    version: ToolkitVersion, *, by: User | None, reason: str = "", sunset_on: date | None = None
+) -> ToolkitVersion:
+    """Keeps the tools callable and says that they should no longer be used, and from which day on they may be gone."""
     held = _held(version)
     if held.state != State.PUBLISHED:
         raise PublishingError(f"{held} is {held.state}; only a published version can be deprecated.")
-    facts = {"deprecated_at": timezone.now(), "deprecation_note": reason.strip()}
-    return _move(held, State.DEPRECATED, by=by, facts=facts, detail={"reason": reason.strip()})
+    if sunset_on is not None and sunset_on <= datetime.now(UTC).date():
+        raise PublishingError("The day from which it may be withdrawn must lie ahead.")
+    facts = {"deprecated_at": timezone.now(), "deprecation_note": reason.strip(), "sunset_on": sunset_on}
+    detail = {"reason": reason.strip()} | ({"sunset_on": sunset_on.isoformat()} if sunset_on is not None else {})
+    return _move(held, State.DEPRECATED, by=by, facts=facts, detail=detail)
 
 
 @transaction.atomic
@@ -86,10 +92,11 @@ def withdraw(version: ToolkitVersion, *, by: User | None, reason: str) -> Toolki
 
 def reasons_for_review(version: ToolkitVersion) -> list[str]:
     """Why a second person has to look at this version before it is published; nothing if nobody has to."""
-    return _reasons(manifest_of(version))
+    return review_reasons(manifest_of(version))
 
 
-def _reasons(manifest: Manifest) -> list[str]:
+def review_reasons(manifest: Manifest) -> list[str]:
+    """The same for a version that is not stored."""
     reasons = [f"it holds a tool of {manifest.risk.word} risk"] if manifest.risk.needs_review else []
     return reasons + [str(concern) for concern in concerns(manifest)]
 
@@ -148,7 +155,7 @@ def _settle_tools(draft: ToolkitVersion, manifest: Manifest) -> None:
 def _reviewer(draft: ToolkitVersion, manifest: Manifest, reviewed_by: User | None) -> User | None:
     reviewer = reviewed_by or draft.reviewed_by
     if reviewer is None:
-        if reasons := _reasons(manifest):
+        if reasons := review_reasons(manifest):
             raise PublishingError(f"A second person has to review {draft} first: {'; '.join(reasons)}.")
         return None
     if draft.digest != manifest.digest:

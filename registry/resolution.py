@@ -103,7 +103,8 @@ _specs: dict[tuple[object, ...], ToolSpec] = {}
 def _frozen_spec(tool: Tool) -> ToolSpec:
     """The spec of a published tool outlives revisions: its content never changes, only its state does."""
     version = tool.version
-    key = (tool.pk, version.state, tool.digest, version.digest, version.toolkit_id, version.edited_by_id)
+    lifecycle = (version.state, version.sunset_on)
+    key = (tool.pk, *lifecycle, tool.digest, version.digest, version.toolkit_id, version.edited_by_id)
     spec = _specs.get(key)
     if spec is None:
         if len(_specs) >= MAX_REMEMBERED:

@@ -20,8 +20,9 @@ _SUSPECT_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 class StrictJSONError(ValueError):
     """The body is not JSON that we accept; the message never repeats its content."""
 
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
+    def __init__(self, code: str, message: str, status: int = 400, line: int | None = None) -> None:
         super().__init__(message)
+        self.line = line
         self.code = code
         self.message = message
         self.status = status
@@ -46,7 +47,8 @@ def loads(body: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except json.JSONDecodeError as error:
-        raise StrictJSONError("malformed", f"The body is not JSON: {error.msg} (character {error.pos}).") from None
+        told = f"The body is not JSON: {error.msg} (character {error.pos})."
+        raise StrictJSONError("malformed", told, line=error.lineno) from None
     if "\\u" in text and _SUSPECT_ESCAPE.search(text):
         _refuse_bad_characters(value)
     return value

@@ -1,6 +1,7 @@
 """ToolSpec: all that is known about one published tool, frozen, without a query."""
 
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +64,7 @@ class ToolSpec:
     auth: dict[str, Any]
     edited_by_id: int | None
     icons: tuple[dict[str, Any], ...] = ()
+    sunset_on: date | None = None  # from this day on a deprecated version may be withdrawn
 
     @property
     def is_deprecated(self) -> bool:
@@ -109,6 +111,7 @@ def spec_of(tool: Tool) -> ToolSpec:
         auth=tool.auth,
         edited_by_id=version.edited_by_id,
         icons=tuple(tool.icons or ()),
+        sunset_on=version.sunset_on,
     )
 
 

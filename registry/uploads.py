@@ -10,7 +10,7 @@ from django.db import transaction
 
 from registry import access, manifestfiles
 from registry.comparisons import Comparison, against_predecessor
-from registry.manifests import ManifestError, import_manifest
+from registry.manifests import ManifestError, import_manifest, stored_as
 from registry.manifestshape import Manifest, parse
 from registry.models import Toolkit, ToolkitVersion
 
@@ -36,8 +36,7 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
     """
     manifest = _manifest(given)
     _refuse_strangers(manifest, by)
-    if only is not None and str(manifest) != str(only):
-        raise ManifestError("metadata", f"this page edits {only}, and the manifest is {manifest}")
+    _refuse_others(manifest, only)
     with transaction.atomic():
         result = import_manifest(given, by=by)
         comparison = against_predecessor(result.version)
@@ -53,12 +52,24 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
     return done
 
 
+def look(manifest: Manifest, *, by: User, only: ToolkitVersion | None = None) -> ToolkitVersion | None:
+    """The version that a manifest would change, None if it would make one; only reads, and refuses like `upload`."""
+    _refuse_strangers(manifest, by)
+    _refuse_others(manifest, only)
+    return stored_as(manifest)
+
+
 def _manifest(given: Given) -> Manifest:
     file = manifestfiles.ManifestFile(document=given) if isinstance(given, Mapping) else manifestfiles.read(given)
     try:
         return parse(file.document)
     except ManifestError as error:
         raise file.located(error) from None
+
+
+def _refuse_others(manifest: Manifest, only: ToolkitVersion | None) -> None:
+    if only is not None and str(manifest) != str(only):
+        raise ManifestError("metadata", f"this page edits {only}, and the manifest is {manifest}")
 
 
 def _refuse_strangers(manifest: Manifest, by: User) -> None:

@@ -90,7 +90,7 @@ _KINDS: tuple[Kind, ...] = (
         "rate_review",
         lambda who: who.may("review"),
         _reviews,
-        lambda: f"{reverse('admin:registry_toolkitversion_changelist')}?review=waiting",
+        lambda: reverse("portal-publish"),
         "drafts that wait for a second person",
     ),
     (

@@ -121,7 +121,7 @@ def _add_totals(found: Figures, counting: Q, spans: dict[int, datetime]) -> None
 def _add_calls(found: Figures, counting: Q, hours: set[datetime], now: datetime) -> None:
     """The hours that are not counted yet: the one that is running, and those with calls that are still open."""
     wanted = Q()
-    for start, end in _stretches(hours):
+    for start, end in stretches(hours):
         wanted |= totals.made_between(start, min(end, now + timedelta(minutes=1)))
     if not wanted:
         return
@@ -134,7 +134,7 @@ def _add_calls(found: Figures, counting: Q, hours: set[datetime], now: datetime)
             found.steps[place][totals.step_of(duration)] += 1
 
 
-def _stretches(hours: set[datetime]) -> list[tuple[datetime, datetime]]:
+def stretches(hours: set[datetime]) -> list[tuple[datetime, datetime]]:
     """Hours that follow one another, as one."""
     found: list[tuple[datetime, datetime]] = []
     for start in sorted(hours):

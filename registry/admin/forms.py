@@ -7,6 +7,7 @@ from unfold.widgets import (
     UnfoldAdminFileFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
 )
 
 from registry.models import ToolkitVersion
@@ -87,6 +88,12 @@ class NoteForm(forms.Form):
         label="Note for those who call it",
         help_text="Such as: use 2.0.0, this one stops in March.",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+    )
+    sunset_on = forms.DateField(
+        required=False,
+        label="It may be withdrawn from",
+        help_text="A day ahead (UTC), told with every answer; leave it empty if there is none yet.",
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "date"}),
     )
 
 

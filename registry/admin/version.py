@@ -179,10 +179,9 @@ class VersionAdmin(SeenToolkits, PagesAdmin):
         version = self.publishable(request, object_id)
         form = NoteForm(request.POST if request.method == "POST" else None)
         if form.is_bound and form.is_valid():
-            publish = publishing.deprecate
-            return self.done(
-                request, version, lambda: publish(version, by=who(request), reason=form.cleaned_data["note"])
-            )
+            note, day = form.cleaned_data["note"], form.cleaned_data["sunset_on"]
+            deprecate = publishing.deprecate
+            return self.done(request, version, lambda: deprecate(version, by=who(request), reason=note, sunset_on=day))
         return self.page(
             request,
             "registry/step.html",

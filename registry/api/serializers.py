@@ -95,6 +95,7 @@ class VersionSerializer(serializers.ModelSerializer[ToolkitVersion]):
             "published_by",
             "deprecated_at",
             "deprecation_note",
+            "sunset_on",
             "withdrawn_at",
             "withdrawal_reason",
         ]

@@ -72,6 +72,9 @@ class DeprecateBody(Body):
     """Why one should move on, and where to."""
 
     note = serializers.CharField(max_length=2_000, allow_blank=True, default="")
+    sunset_on = serializers.DateField(
+        allow_null=True, default=None, help_text="From this day on (UTC) it may be withdrawn; every answer says so."
+    )
 
 
 class WithdrawBody(Body):
@@ -123,7 +126,8 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
         body = DeprecateBody(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            publishing.deprecate(version, by=who(request), reason=body.validated_data["note"])
+            note, sunset_on = body.validated_data["note"], body.validated_data["sunset_on"]
+            publishing.deprecate(version, by=who(request), reason=note, sunset_on=sunset_on)
         except publishing.PublishingError as error:
             raise Conflict(str(error)) from error
         return Response(VersionSerializer(self.get_object()).data)

@@ -11,7 +11,7 @@ from registry.models.source import Source
 from registry.models.toolkit import Toolkit
 from registry.risk import RiskLevel
 
-LIFECYCLE = frozenset({"state", "deprecated_at", "deprecation_note", "withdrawn_at", "withdrawal_reason"})
+LIFECYCLE = frozenset({"state", "deprecated_at", "deprecation_note", "sunset_on", "withdrawn_at", "withdrawal_reason"})
 
 
 class FrozenVersion(Exception):
@@ -69,6 +69,7 @@ class ToolkitVersion(models.Model):
     )
     deprecated_at = models.DateTimeField(null=True, blank=True)
     deprecation_note = models.TextField(blank=True, default="")
+    sunset_on = models.DateField(null=True, blank=True)  # from this day on (UTC) it may be withdrawn
     withdrawn_at = models.DateTimeField(null=True, blank=True)
     withdrawal_reason = models.TextField(blank=True, default="")
 
@@ -99,6 +100,10 @@ class ToolkitVersion(models.Model):
             models.CheckConstraint(
                 name="a_deprecated_version_says_since_when",
                 condition=~Q(state="deprecated") | Q(deprecated_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="a_sunset_belongs_to_a_deprecation",
+                condition=Q(sunset_on__isnull=True) | Q(deprecated_at__isnull=False),
             ),
             models.CheckConstraint(
                 name="a_withdrawn_version_says_why_and_since_when",

@@ -1,5 +1,6 @@
 """Tool Contract v1 through the real door; the numbers are those of the contract's checks."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -351,7 +352,9 @@ def test_a_tool_that_the_caller_may_not_see_is_unknown_to_it(client: Client, str
 def test_a_version_that_is_deprecated_is_answered_with_a_warning(
     client: Client, robot: NewAgent, hands: Hands, toolkits: dict[str, Any]
 ) -> None:
-    publishing.deprecate(toolkits["Calculator@1.0.0"], by=User.objects.get(username="author"))
+    author, day = User.objects.get(username="author"), date(2099, 1, 31)
+    publishing.deprecate(toolkits["Calculator@1.0.0"], by=author, sunset_on=day)
     response = execute(client, robot, envelope("Calculator.Add@1.0.0"))
     assert response["Deprecation"] == "true"
-    assert response.json()["warnings"]
+    (warning,) = response.json()["warnings"]
+    assert "may be withdrawn from 2099-01-31 on" in warning

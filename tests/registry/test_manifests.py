@@ -276,7 +276,7 @@ def test_several_manifests_of_a_folder_are_imported_in_the_order_of_versions_or_
     ]
     (tmp_path / "c.json").write_text('{"apiVersion": "placet.dev/v1", "kind": "Toolkit", "metadata": {}}')
     (tmp_path / "d.yaml").write_text(yamlwriting.write(manifest("Calculator", "2.0.0")))
-    with pytest.raises(ManifestError, match=r"c\.json: metadata\.name: is required"):
+    with pytest.raises(ManifestError, match=r"c\.json: line 1: metadata\.name: is required"):
         import_folder(tmp_path, by=None)
     assert ToolkitVersion.objects.count() == 2
 

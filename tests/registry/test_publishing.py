@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from audit.models import Event
 from registry.manifests import import_manifest, manifest_of
 from registry.models import Tool, ToolkitVersion
 from registry.publishing import PublishingError, deprecate, publish, request_review, withdraw
+from registry.resolution import resolve
+from registry.toolref import ToolRef
 from tests.factories.registry import bare_tool, bare_version, draft, manifest, numbers, person, published
 
 pytestmark = pytest.mark.django_db
@@ -145,6 +148,19 @@ def test_a_version_is_deprecated_then_withdrawn_with_a_reason() -> None:
     gone = withdraw(version, by=person("bob"), reason="It is wrong.")
     assert (gone.state, gone.withdrawal_reason) == ("withdrawn", "It is wrong.")
     assert last_event()[1:] == ("version.withdrawn", "user:bob", {"from": "deprecated", "reason": "It is wrong."})
+
+
+def test_a_deprecation_names_the_day_from_which_the_version_may_be_gone() -> None:
+    version = published()
+    with pytest.raises(PublishingError, match="must lie ahead"):
+        deprecate(version, by=None, sunset_on=datetime.now(UTC).date())
+    with pytest.raises(IntegrityError, match="a_sunset_belongs_to_a_deprecation"), transaction.atomic():
+        ToolkitVersion.objects.filter(pk=version.pk).update(sunset_on=date(2099, 1, 31))
+    assert deprecate(version, by=None, sunset_on=date(2099, 1, 31)).sunset_on == date(2099, 1, 31)
+    assert last_event()[3] == {"from": "published", "reason": "", "sunset_on": "2099-01-31"}
+    spec = resolve(ToolRef(toolkit="Calculator", tool="Add"))
+    assert spec is not None
+    assert spec.sunset_on == date(2099, 1, 31)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ PAGES = [
 ]
 PAGES += ["/agents/", "/agents/support-bot/", "/permissions/", "/permissions/?who=people", "/permissions/unused/"]
 PAGES += ["/permissions/why/?agent=support-bot&tool=Billing.Refund", "/secrets/"]
+PAGES += ["/publish/", "/publish/new/?from=Billing@1.0.0", "/publish/form/"]
+PAGES += ["/publish/Billing@1.1.0/", "/publish/Billing@1.1.0/review/", "/publish/Billing@1.0.0/deprecate/"]
 Sit = Callable[..., Window]
 
 
