@@ -1,12 +1,14 @@
 """Card: one question to people, or several that are the same, with everything one needs to answer it."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import prefetch_related_objects
+from django.utils import timezone
 
 from policy import approvals
 from policy.models import Approval, BreakGlass, Vote
@@ -15,6 +17,7 @@ from policy.views.exactly import Exact, exact
 from policy.views.likes import Like, likes_of
 from policy.views.narrowing import narrow
 from policy.views.words import RISKS, STATES, in_words
+from registry import durations
 from registry.risk import RiskLevel
 
 SHORT = 4_000  # characters of arguments on a card among others
@@ -67,6 +70,30 @@ class Card:
     @property
     def risk_tone(self) -> str:
         return RISKS[self.risk]
+
+    @property
+    def joined_ids(self) -> str:
+        """Every question on the card, as one value of a form."""
+        return ",".join(map(str, self.ids))
+
+    @property
+    def seconds_to_decide(self) -> int:
+        """All the time that there was from the asking on."""
+        return max(1, round((self.approval.decide_by - self.approval.created_at).total_seconds()))
+
+    @property
+    def seconds_left(self) -> int:
+        return max(0, round((self.approval.decide_by - timezone.now()).total_seconds()))
+
+    @property
+    def runs_within(self) -> str:
+        """How long a yes holds: the second clock, which starts with the answer."""
+        return durations.short(self.approval.run_within)
+
+    @property
+    def likes_in_words(self) -> str:
+        """What was decided on like calls, counted: "4 approved, 1 denied"."""
+        return ", ".join(f"{count} {word}" for word, count in Counter(like.word for like in self.likes).items())
 
     @property
     def version(self) -> str:

@@ -1,12 +1,12 @@
 """The inbox: what waits for a person's answer, renewed while they look at it."""
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
@@ -17,17 +17,21 @@ from django.views.decorators.http import require_GET
 
 from policy import approvals
 from policy.models import Approval, Vote
-from policy.standing import decidable, settling_vote
-from policy.views.cards import cards_of
+from policy.standing import decidable
+from policy.views.cards import Card, cards_of
 from policy.views.frame import for_people, page
-from policy.views.words import STATES
 from registry.actors import who
 
 ORDERS = {"urgent": ("decide_by", "pk"), "newest": ("-pk",)}
+# Identical questions are on one card in any case; beyond that, what stands under one heading.
+GROUPS: dict[str, Callable[[Card], str]] = {
+    "alike": lambda card: "",
+    "tool": lambda card: card.approval.tool_ref,
+    "agent": lambda card: card.approval.agent.name,
+}
 MAX_ROWS = 400  # questions looked at for one page; the rest waits its turn
 MAX_CARDS = 40
 MAX_KNOWN = 80
-PER_PAGE = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +40,32 @@ class _Asked:
 
     search: str
     order: str
+    group: str
 
     @classmethod
     def read(cls, request: HttpRequest) -> "_Asked":
-        order = request.GET.get("order", "")
-        return cls(search=request.GET.get("q", "").strip()[:200], order=order if order in ORDERS else "urgent")
+        order, group = request.GET.get("order", ""), request.GET.get("group", "")
+        return cls(
+            search=request.GET.get("q", "").strip()[:200],
+            order=order if order in ORDERS else "urgent",
+            group=group if group in GROUPS else "alike",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Cards under one heading; without a name they need none."""
+
+    name: str
+    cards: list[Card]
+
+    @property
+    def questions(self) -> int:
+        return sum(len(card.ids) for card in self.cards)
+
+    @property
+    def can_select(self) -> bool:
+        return any(card.can_decide for card in self.cards)
 
 
 @for_people("GET", "HEAD")
@@ -48,7 +73,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """The whole page; its cards renew themselves."""
     asked = _Asked.read(request)
     feed = _feed(who(request), asked, known=())
-    return page(request, "policy/inbox.html", "Approvals", asked=asked, orders=ORDERS, **feed)
+    return page(request, "policy/inbox.html", "Approvals", asked=asked, **feed)
 
 
 @never_cache
@@ -61,25 +86,6 @@ def cards(request: HttpRequest) -> HttpResponse:
     if request.GET.get("seen") == _version(user, asked, known):
         return HttpResponse(status=204)
     return render(request, "policy/inbox_cards.html", _feed(user, asked, known))
-
-
-@for_people("GET", "HEAD")
-def history(request: HttpRequest) -> HttpResponse:
-    """What was decided; by this person, or by anyone."""
-    user, search = who(request), request.GET.get("q", "").strip()[:200]
-    is_all = request.GET.get("who") == "all"
-    seen = approvals.visible_to(user)
-    if is_all:
-        found = seen.exclude(state=Approval.State.PENDING)
-    else:
-        found = seen.filter(pk__in=Vote.objects.filter(person=user).values("approval"))
-    pages = Paginator(_matching(found, search).prefetch_related("votes__person").order_by("-pk"), PER_PAGE)
-    shown = pages.get_page(request.GET.get("page"))
-    rows = [
-        {"approval": each, "vote": settling_vote(each), "own": _own(each, user), "tone": STATES[each.state]}
-        for each in shown
-    ]
-    return page(request, "policy/inbox_history.html", "Approvals", rows=rows, shown=shown, is_all=is_all, search=search)
 
 
 def pending_for(request: HttpRequest) -> int:
@@ -95,11 +101,20 @@ def _feed(user: User, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
     return {
         "version": _version(user, asked, known),
         "now": timezone.now(),
-        "cards": found,
-        "settled": settled,
+        "groups": grouped(found, asked.group),
+        "settled": grouped(settled, asked.group),
+        "is_empty": not found,
         "is_more": not is_all or len(rows) > MAX_ROWS,
         "waiting": approvals.to_decide(user).count(),
     }
+
+
+def grouped(cards: Iterable[Card], by: str) -> list[Group]:
+    """The cards under headings; a heading stands where its first card would."""
+    found: dict[str, list[Card]] = {}
+    for card in cards:
+        found.setdefault(GROUPS[by](card), []).append(card)
+    return [Group(name=name, cards=these) for name, these in found.items()]
 
 
 def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
@@ -115,10 +130,11 @@ def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
 
 def _waiting(user: User, asked: _Asked) -> QuerySet[Approval]:
     pending = approvals.visible_to(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
-    return _matching(pending, asked.search).order_by(*ORDERS[asked.order])
+    return matching(pending, asked.search).order_by(*ORDERS[asked.order])
 
 
-def _matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
+def matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
+    """Those in which each word of a search occurs."""
     for word in search.split():
         found = found.filter(
             Q(tool_ref__icontains=word)
@@ -128,10 +144,6 @@ def _matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
             | Q(call_id__icontains=word)
         )
     return found
-
-
-def _own(approval: Approval, user: User) -> Vote | None:
-    return next((vote for vote in approval.votes.all() if vote.person_id == user.pk), None)
 
 
 def _ids(text: str) -> tuple[UUID, ...]:
