@@ -78,7 +78,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, Concerns], ...]], ...] = (
                 "admin:execution_secret_changelist",
                 _holds("execution.view_secret", "execution.change_secret"),
             ),
-            ("Access requests", "front_hand", "admin:policy_accessrequest_changelist", _requests),
+            ("Access requests", "front_hand", "access-requests", _requests),
             ("Users", "person", "admin:auth_user_changelist", _holds("auth.view_user")),
             ("Groups", "group", "admin:auth_group_changelist", _holds("auth.view_group")),
         ),

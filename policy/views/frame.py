@@ -55,6 +55,7 @@ def _tabs(user: User, path: str) -> list[dict[str, Any]]:
     pages = (
         ("approvals", "To decide", approvals.to_decide(user).count()),
         ("inbox-history", "History", 0),
+        ("approver-statistics", "Statistics", 0),
         ("inbox-grants", "Grants", 0),
         ("inbox-glass", "Break-glass", visible_glass(user).filter(verdict="").exclude(person=user.pk).count()),
     )
