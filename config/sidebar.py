@@ -8,7 +8,7 @@ from django.urls import NoReverseMatch, reverse
 
 from execution.portal.needs import OPERATES
 from execution.portal.standing import Standing, standing
-from policy.views.inbox import pending_for
+from policy.views.frame import pending_for
 
 Concerns = Callable[[Standing], bool]
 

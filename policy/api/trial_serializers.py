@@ -188,10 +188,19 @@ class ToolCountsSerializer(CountsSerializer):
     evaluated = serializers.IntegerField()
 
 
+class TurnSerializer(serializers.Serializer[Any]):
+    """How many calls were decided one way and would now be decided another, or the same."""
+
+    was = serializers.ChoiceField(choices=EFFECTS)
+    now = serializers.ChoiceField(choices=[*EFFECTS, "undecidable"])
+    count = serializers.IntegerField()
+
+
 class SummarySerializer(CountsSerializer):
     """Counts in all, per agent and per tool."""
 
     unchanged = serializers.IntegerField()
+    turns = TurnSerializer(many=True)
     agents = AgentCountsSerializer(many=True)
     tools = ToolCountsSerializer(many=True)
 

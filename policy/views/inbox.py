@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, prefetch_related_objects
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -19,7 +19,7 @@ from policy import approvals
 from policy.models import Approval, Vote
 from policy.standing import decidable
 from policy.views.cards import Card, cards_of
-from policy.views.frame import for_people, page
+from policy.views.frame import for_people, page, pending_for
 from registry.actors import who
 
 ORDERS = {"urgent": ("decide_by", "pk"), "newest": ("-pk",)}
@@ -72,7 +72,7 @@ class Group:
 def inbox(request: HttpRequest) -> HttpResponse:
     """The whole page; its cards renew themselves."""
     asked = _Asked.read(request)
-    feed = _feed(who(request), asked, known=())
+    feed = _feed(request, asked, known=())
     return page(request, "policy/inbox.html", "Approvals", asked=asked, **feed)
 
 
@@ -85,27 +85,27 @@ def cards(request: HttpRequest) -> HttpResponse:
     user, asked, known = who(request), _Asked.read(request), _ids(request.GET.get("known", ""))
     if request.GET.get("seen") == _version(user, asked, known):
         return HttpResponse(status=204)
-    return render(request, "policy/inbox_cards.html", _feed(user, asked, known))
+    return render(request, "policy/inbox_cards.html", _feed(request, asked, known))
 
 
-def pending_for(request: HttpRequest) -> int:
-    """The number beside the inbox in the sidebar."""
-    return approvals.to_decide(request.user).count() if isinstance(request.user, User) else 0
-
-
-def _feed(user: User, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
+def _feed(request: HttpRequest, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
+    user = who(request)
     rows = list(_waiting(user, asked)[: MAX_ROWS + 1])
-    found, is_all = cards_of(rows[:MAX_ROWS], user, most=MAX_CARDS)
-    waiting = {row.pk for row in rows}
-    settled, _ = cards_of(list(approvals.visible_to(user).filter(pk__in=set(known) - waiting)), user, most=MAX_KNOWN)
+    gone = set(known) - {row.pk for row in rows}
+    past = list(approvals.visible_to(user).filter(pk__in=gone).order_by("pk")) if gone else []
+    prefetch_related_objects([*rows, *past], "votes__person")
+    mine = decidable(user, [row.pk for row in (*rows, *past)])
+    found, is_all = cards_of(rows[:MAX_ROWS], user, mine=mine, most=MAX_CARDS)
+    settled, _ = cards_of(past, user, mine=mine, most=MAX_KNOWN)
+    votes = sorted((vote.pk, vote.voided_at) for row in (*rows, *past) for vote in row.votes.all())
     return {
-        "version": _version(user, asked, known),
+        "version": _hash(asked, [(row.pk, row.state) for row in (*rows, *past)], votes, mine),
         "now": timezone.now(),
         "groups": grouped(found, asked.group),
         "settled": grouped(settled, asked.group),
         "is_empty": not found,
         "is_more": not is_all or len(rows) > MAX_ROWS,
-        "waiting": approvals.to_decide(user).count(),
+        "waiting": pending_for(request),
     }
 
 
@@ -124,8 +124,11 @@ def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
     rows += approvals.visible_to(user).filter(pk__in=gone).order_by("pk").values_list("pk", "state")
     ids = {key for key, _ in rows}
     votes = Vote.objects.filter(approval__in=ids).order_by("pk").values_list("pk", "voided_at")
-    facts = (asked, rows, list(votes), sorted(decidable(user, ids)))
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
+    return _hash(asked, rows, list(votes), decidable(user, ids))
+
+
+def _hash(asked: _Asked, rows: list[tuple[UUID, str]], votes: list[tuple[int, Any]], mine: set[UUID]) -> str:
+    return hashlib.sha256(repr((asked, rows, votes, sorted(mine))).encode()).hexdigest()[:20]
 
 
 def _waiting(user: User, asked: _Asked) -> QuerySet[Approval]:

@@ -164,8 +164,9 @@
     if (button?.name) body.set(button.name, button.value);
     const reason = form.elements.reason, isGrant = Boolean(button?.hasAttribute("formaction"));
     if (reason && !reason.value.trim() && (body.get("answer") === "deny" || isGrant || reason.required)) {
+      if (confirm?.contains(form)) return void form.reportValidity(); // what is said beside a dialog is not heard in it
       tell(isGrant ? "A grant needs a reason." : body.get("answer") === "deny" ? "A denial needs a reason." : "This needs a reason.", false);
-      return reason.focus();
+      return void reason.focus();
     }
     const mine = form.closest("[data-card]");
     const subject = form.dataset.name || mine?.dataset.name || "this call";
