@@ -28,7 +28,11 @@ names = ["admin", "petra", "amir", "polly", "audrey", "otto"]
 print(json.dumps({name: session(name) for name in names}))
 """
 # Pages that pass axe; whoever adds a page adds its address.
-PAGES = ["/admin/", "/admin/?window=7d", "/admin/?window=30d"]
+PAGES = [
+    *("/admin/", "/admin/?window=7d", "/admin/?window=30d"),
+    *("/approvals/?group=tool", "/approvals/history/?who=all", "/approvals/statistics/", "/access-requests/"),
+    *("/policy/", "/policy/revisions/", "/policy/evaluate/", "/policy/replays/", "/policy/shadow/"),
+]
 Sit = Callable[..., Window]
 
 

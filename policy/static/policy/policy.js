@@ -54,33 +54,33 @@ document.querySelectorAll("button[data-line]").forEach((button) => {
     form.requestSubmit();
   }
 
+  // The others go round the one that is moved: it never leaves the page, and so keeps the pointer and the focus.
+  function put(mine, place) {
+    const at = () => rules().indexOf(mine);
+    while (at() > place) mine.after(mine.previousElementSibling);
+    while (at() < place) mine.before(mine.nextElementSibling);
+  }
+
   function drag(event, grip) {
-    const mine = grip.closest("[data-rule]"), list = mine.parentNode, home = mine.nextElementSibling;
+    const mine = grip.closest("[data-rule]"), home = rules().indexOf(mine), stop = new AbortController();
     event.preventDefault();
     grip.focus();
     grip.setPointerCapture(event.pointerId);
     mine.classList.add("is-dragged");
-    const follow = (moved) => {
-      const place = rules().filter((each) => each !== mine).find((each) => {
-        const box = each.getBoundingClientRect();
-        return moved.clientY < box.top + box.height / 2;
-      });
-      if (place) { if (mine.nextElementSibling !== place) list.insertBefore(mine, place); } else if (list.lastElementChild !== mine) list.append(mine);
-    };
+    const follow = (moved) => put(mine, rules().filter((each) => {
+      const box = each.getBoundingClientRect();
+      return each !== mine && moved.clientY > box.top + box.height / 2;
+    }).length);
     const end = (isKept) => {
-      grip.removeEventListener("pointermove", follow);
-      grip.removeEventListener("pointerup", drop);
-      grip.removeEventListener("pointercancel", leave);
-      document.removeEventListener("keydown", escape);
+      stop.abort();
       mine.classList.remove("is-dragged");
-      if (!isKept) list.insertBefore(mine, home);
-      else if (mine.nextElementSibling !== home) send(mine);
+      if (!isKept) put(mine, home); else if (rules().indexOf(mine) !== home) send(mine);
     };
-    const drop = () => end(true), leave = () => end(false), escape = (key) => { if (key.key === "Escape") end(false); };
-    grip.addEventListener("pointermove", follow);
-    grip.addEventListener("pointerup", drop);
-    grip.addEventListener("pointercancel", leave);
-    document.addEventListener("keydown", escape);
+    const until = { signal: stop.signal };
+    grip.addEventListener("pointermove", follow, until);
+    grip.addEventListener("pointerup", () => end(true), until);
+    grip.addEventListener("pointercancel", () => end(false), until);
+    document.addEventListener("keydown", (key) => { if (key.key === "Escape") end(false); }, until);
   }
 
   document.addEventListener("pointerdown", (event) => {
@@ -90,11 +90,12 @@ document.querySelectorAll("button[data-line]").forEach((button) => {
 
   document.addEventListener("keydown", (event) => {
     const mine = event.target.closest?.("[data-grip]")?.closest("[data-rule]");
-    const other = mine && { ArrowUp: mine.previousElementSibling, ArrowDown: mine.nextElementSibling }[event.key];
-    if (!mine || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!mine || !step) return;
     event.preventDefault();
-    if (!other || event.repeat) return;
-    if (event.key === "ArrowUp") other.before(mine); else other.after(mine);
+    const place = rules().indexOf(mine) + step;
+    if (event.repeat || place < 0 || place >= rules().length) return;
+    put(mine, place);
     send(mine);
   });
 
