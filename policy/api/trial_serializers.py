@@ -188,11 +188,11 @@ class ToolCountsSerializer(CountsSerializer):
     evaluated = serializers.IntegerField()
 
 
-class TurnSerializer(serializers.Serializer[Any]):
+class ReplayTurnSerializer(serializers.Serializer[Any]):
     """How many calls were decided one way and would now be decided another, or the same."""
 
-    was = serializers.ChoiceField(choices=EFFECTS)
-    now = serializers.ChoiceField(choices=[*EFFECTS, "undecidable"])
+    was = serializers.CharField(help_text="An effect: allow, ask or deny.")
+    now = serializers.CharField(help_text="An effect, or undecidable.")
     count = serializers.IntegerField()
 
 
@@ -200,7 +200,7 @@ class SummarySerializer(CountsSerializer):
     """Counts in all, per agent and per tool."""
 
     unchanged = serializers.IntegerField()
-    turns = TurnSerializer(many=True)
+    turns = ReplayTurnSerializer(many=True)
     agents = AgentCountsSerializer(many=True)
     tools = ToolCountsSerializer(many=True)
 

@@ -89,9 +89,9 @@ def test_the_inbox_is_grouped_by_tool_or_agent(version: ToolkitVersion, ana: Use
     for minutes, name in ((5, "first-bot"), (10, "second-bot"), (15, "first-bot")):
         question(version, {"amount": float(minutes)}, agent=asker(name), minutes=minutes)
 
-    def order(group: str) -> list[str]:
+    def order(group: str) -> list[tuple[str, str]]:
         text = page(ana, group=group)
-        return re.findall(r'data-group="([^"]+)"|amount&quot;: (\d+)', text)  # type: ignore[return-value]
+        return re.findall(r'data-group="([^"]+)"|amount&quot;: (\d+)', text)
 
     assert order("agent") == [("first-bot", ""), ("", "5"), ("", "15"), ("second-bot", ""), ("", "10")]
     assert [name for name, _ in order("tool")] == ["Payments.Refund@1.0.0", "", "", ""]
