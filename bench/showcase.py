@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import django
 
@@ -20,6 +21,47 @@ class Page:
     address: Callable[[], str]
     person: str = "admin"
     is_pictured: bool = True
+
+
+RULES: tuple[dict[str, Any], ...] = (
+    {"name": "no mail at night", "tools": ["Mail.*"], "when": "now.getHours() < 9", "effect": "deny"},
+    {"name": "stock is looked at by a person", "tools": ["Stock.Level"], "effect": "ask", "ask": {"quorum": 1}},
+    {"name": "refunds go through", "tools": ["Billing.Refund"], "effect": "allow"},
+)
+
+
+def _draft() -> str:
+    return f"/policy/revisions/{_drafted()}/"
+
+
+def _replay() -> str:
+    """What the draft would change in the newest calls; judged here and now."""
+    from django.contrib.auth.models import User
+
+    from policy import replays
+    from policy.models import Replay
+
+    number = _drafted()
+    done = Replay.objects.filter(revision=number, state=Replay.State.DONE).first()
+    if done is None:
+        asked = replays.ask(number, 2_000, by=User.objects.get(username="polly"))
+        replays.work_off(asked.pk)
+        done = replays.wait_for(asked.pk, patience=60)  # a worker may have been faster
+    return f"/policy/replays/{done.pk}/"
+
+
+def _drafted() -> int:
+    """A draft that turns some decisions around; written at the first look."""
+    from django.contrib.auth.models import User
+
+    from policy import revisions
+    from policy.models import Revision
+    from policy.rulespec import read_rule
+
+    note = "Quiet nights, and refunds without waiting"
+    found = Revision.objects.filter(note=note).first()
+    rules = [read_rule(rule) for rule in RULES]
+    return (found or revisions.new_draft(by=User.objects.get(username="polly"), rules=rules, note=note)).number
 
 
 PAGES: tuple[Page, ...] = (
@@ -45,6 +87,13 @@ PAGES: tuple[Page, ...] = (
     Page(
         name="publish-withdraw", address=lambda: "/publish/Billing@1.0.0/withdraw/", person="petra", is_pictured=False
     ),
+    Page(name="approvals", address=lambda: "/approvals/?group=tool", person="amir"),
+    Page(name="approvals-history", address=lambda: "/approvals/history/", person="amir"),
+    Page(name="approvals-statistics", address=lambda: "/approvals/statistics/"),
+    Page(name="access-requests", address=lambda: "/access-requests/", person="petra"),
+    Page(name="policy", address=lambda: "/policy/", person="polly"),
+    Page(name="policy-draft", address=_draft, person="polly"),
+    Page(name="policy-replay", address=_replay, person="polly"),
     Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
 )
 

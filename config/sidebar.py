@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from execution.portal import publish
 from execution.portal.needs import OPERATES
 from execution.portal.standing import Standing, standing
-from policy.views.inbox import pending_for
+from policy.views.frame import pending_for
 
 Concerns = Callable[[Standing], bool]
 
@@ -87,7 +87,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, Concerns], ...]], ...] = (
                 "portal-secrets",
                 _holds("execution.view_secret", "execution.change_secret"),
             ),
-            ("Access requests", "front_hand", "admin:policy_accessrequest_changelist", _requests),
+            ("Access requests", "front_hand", "access-requests", _requests),
             ("Users", "person", "admin:auth_user_changelist", _holds("auth.view_user")),
             ("Groups", "group", "admin:auth_group_changelist", _holds("auth.view_group")),
         ),

@@ -89,7 +89,7 @@ def visible_to(user: User) -> QuerySet[AccessRequest]:
 
 
 def page_of(request: AccessRequest) -> str:
-    return f"/admin/policy/accessrequest/{request.pk}/change/"
+    return f"/access-requests/{request.pk}/"
 
 
 def _held(request: AccessRequest) -> AccessRequest:

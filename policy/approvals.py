@@ -200,14 +200,6 @@ def shown_arguments(approval: Approval) -> Any | None:
     return orjson.loads(unseal(approval.sealed_arguments, bound_to=box(approval.pk)))
 
 
-def history(approval: Approval, limit: int = 5) -> list[Approval]:
-    """The last settled approvals of like calls: the same tool, in whichever version."""
-    tool = approval.tool
-    like = Approval.objects.filter(tool__name=tool.name, tool__version__toolkit=tool.version.toolkit_id)
-    settled = like.exclude(state=State.PENDING).exclude(pk=approval.pk)
-    return list(settled.select_related("agent", "tool__version").prefetch_related("votes__person")[:limit])
-
-
 def pending_of(agent_id: int) -> int:
     return Approval.objects.filter(agent=agent_id, state=State.PENDING).count()
 

@@ -1,6 +1,6 @@
 """Tally: what a replay found, counted exactly and listed up to a bound."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 from policy.decision import Decision
@@ -25,6 +25,7 @@ class Tally:
         self._all = _none_yet()
         self._agents: dict[str, _Counts] = defaultdict(_none_yet)
         self._tools: dict[str, _Counts] = defaultdict(_none_yet)
+        self._turns: Counter[tuple[str, str]] = Counter()  # what was decided, and what would be
         self._lists: dict[str, list[dict[str, Any]]] = {kind: [] for kind in FINDINGS}
 
     @property
@@ -34,22 +35,26 @@ class Tally:
     def add(self, call: Recorded, question: Question, decision: Decision) -> None:
         effect = decision.effect.value
         kind = None if effect == call.effect else KINDS[effect]
+        self._turns[call.effect, effect] += 1
         if self._count(question, kind) and kind is not None:
             now = {"effect": effect, "rule": decision.rule, "reason": decision.reason}
             self._lists[kind].append(_entry(call, question) | {"now": now})
 
     def undecidable(self, call: Recorded, question: Question, reason: str) -> None:
+        self._turns[call.effect, "undecidable"] += 1
         if self._count(question, "undecidable"):
             self._lists["undecidable"].append(_entry(call, question) | {"reason": reason})
 
     def report(self) -> dict[str, Any]:
         changed = sum(self._all[kind] for kind in FINDINGS)
+        turns = sorted(self._turns.items())
         return {
             "evaluated": self.evaluated,
             **self._lists,
             "summary": {
                 **{kind: self._all[kind] for kind in FINDINGS},
                 "unchanged": self.evaluated - changed,
+                "turns": [{"was": was, "now": now, "count": count} for (was, now), count in turns],
                 "agents": _ranked("agent", self._agents),
                 "tools": _ranked("tool_id", self._tools),
             },

@@ -1,6 +1,6 @@
 """What one person sees of approvals, grants and broken glass, and what they can do about one at this moment."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -29,7 +29,9 @@ def is_over(approval: Approval) -> bool:
     return not approval.is_pending or approval.decide_by <= timezone.now()
 
 
-def why_not(approval: Approval, user: User) -> ApprovalError | None:
+def why_not(
+    approval: Approval, user: User, obstacle: Callable[[Approval, User], ApprovalError | None] = approvals.obstacle
+) -> ApprovalError | None:
     """Why an answer of this person would be refused now; None if it would count."""
     if not approval.is_pending:
         return ApprovalError(409, "already_decided", f"It is {approval.get_state_display().lower()}")
@@ -37,7 +39,7 @@ def why_not(approval: Approval, user: User) -> ApprovalError | None:
         return ApprovalError(410, "expired", "The time to decide is over")
     if any(vote.person_id == user.pk for vote in approval.votes.all()):
         return ApprovalError(409, "already_voted", "You have answered; others are still asked")
-    return approvals.obstacle(approval, user)
+    return obstacle(approval, user)
 
 
 def decidable(user: User, ids: Iterable[UUID]) -> set[UUID]:

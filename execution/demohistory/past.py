@@ -132,7 +132,7 @@ class Past:
         error = canonical({"code": code, "message": why}).decode() if code else ""
         effect = "deny" if state == "denied" else "ask" if approval else "allow"
         reason = why if state == "denied" else f"May call toolkit {sort.toolkit}"
-        decision = {"effect": effect, "rule": RULE if approval else "permission", "reason": reason}
+        decision = {"effect": effect, "rule": RULE if approval else "permission", "reason": reason, "revision": 0}
         result = canonical({"found": chance.randint(0, 9)}).decode() if state == "succeeded" else ""
         batch.calls.append(
             (
@@ -229,7 +229,7 @@ def _entries(
     told: bytes,
     digest: str,
     state: str,
-    decision: dict[str, str],
+    decision: dict[str, Any],
     took: float,
     why: str,
     result: str,

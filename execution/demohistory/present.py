@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from audit import trail
+from audit.canonical import canonical
 from audit.trail import Entry
 from execution.demohistory.cast import next_version
 from execution.demohistory.past import Batch, id_of, moment
@@ -22,6 +23,8 @@ from policy.models import Agent
 from registry.manifests import import_manifest
 from registry.models import Tool, Toolkit
 from registry.toolref import ToolRef
+
+_DECIDED = {"effect": "allow", "rule": "permission", "reason": "May call toolkit Stock", "revision": 0}
 
 
 def waiting(agent: Agent) -> None:
@@ -64,13 +67,20 @@ def _lost(agent: Agent, tool: Tool) -> UUID:
     batch.calls.append(
         (
             *(id, agent.pk, str(id), digest, "mcp", tool.pk, tool.tool_id, "unknown", 1, "queue", False, told.decode()),
-            *("", "", '{"code":"unknown_outcome","message":"The worker was lost."}', '{"effect":"allow"}', "", digest),
+            *(
+                "",
+                "",
+                '{"code":"unknown_outcome","message":"The worker was lost."}',
+                canonical(_DECIDED).decode(),
+                "",
+                digest,
+            ),
             *("", "", None, at, at, at + timedelta(seconds=15), None),
         )
     )
     entries = [
         Entry(event="call.received", actor=f"agent:{agent.name}", detail={"door": "mcp", "tool": tool.tool_id}),
-        Entry(event="call.decided", actor="system", detail={"effect": "allow", "rule": "permission"}),
+        Entry(event="call.decided", actor="system", detail=_DECIDED),
         Entry(event="call.started", actor="worker", detail={"attempt": 1, "where": "worker@past"}),
         Entry(event="call.unknown", actor="system", outcome="failed", detail={"attempt": 1, "lost": True}),
     ]

@@ -55,6 +55,7 @@ class Chart:
     points: Sequence[Point]
     series: Sequence[Series]
     kind: str = "bars"
+    axis: str = "From"  # what the points are, above their column in the table
     says: Callable[[float], str] = field(default=short)
 
     def __post_init__(self) -> None:

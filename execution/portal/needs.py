@@ -114,7 +114,7 @@ _KINDS: tuple[Kind, ...] = (
         "front_hand",
         lambda who: who.publishes,
         _requests,
-        lambda: f"{reverse('admin:policy_accessrequest_changelist')}?state__exact=pending",
+        lambda: f"{reverse('access-requests')}?state=pending",
         "agents that ask to call your toolkits",
     ),
     (

@@ -122,14 +122,18 @@ class AccessRequestAdmin(ReadOnly, PagesAdmin):
                 messages.success(request, f"The request of {asked.agent.name} is {settled.state}.")
             except AccessRequestError as error:
                 messages.error(request, error.message)
-            return HttpResponseRedirect(accessrequests.page_of(asked))
+            return HttpResponseRedirect(_change_page(asked))
         title = f"{button}: {asked.agent.name} asks to {asked.permission} {asked.toolkit.name}"
-        context = {"form": form, "button": button, "back": accessrequests.page_of(asked), "original": asked, **more}
+        context = {"form": form, "button": button, "back": _change_page(asked), "original": asked, **more}
         return self.page(request, "registry/step.html", title, **context)
 
     def _asked(self, request: HttpRequest, object_id: str) -> AccessRequest:
         found: AccessRequest = get_object_or_404(self.get_queryset(request), pk=number(object_id))
         return found
+
+
+def _change_page(asked: AccessRequest) -> str:
+    return reverse("admin:policy_accessrequest_change", args=[asked.pk])
 
 
 def _call_page(asked: AccessRequest) -> str:

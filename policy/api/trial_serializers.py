@@ -188,10 +188,19 @@ class ToolCountsSerializer(CountsSerializer):
     evaluated = serializers.IntegerField()
 
 
+class ReplayTurnSerializer(serializers.Serializer[Any]):
+    """How many calls were decided one way and would now be decided another, or the same."""
+
+    was = serializers.CharField(help_text="An effect: allow, ask or deny.")
+    now = serializers.CharField(help_text="An effect, or undecidable.")
+    count = serializers.IntegerField()
+
+
 class SummarySerializer(CountsSerializer):
     """Counts in all, per agent and per tool."""
 
     unchanged = serializers.IntegerField()
+    turns = ReplayTurnSerializer(many=True)
     agents = AgentCountsSerializer(many=True)
     tools = ToolCountsSerializer(many=True)
 

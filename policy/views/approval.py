@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET
 from policy import approvals
 from policy.views.cards import WHOLE, cards_of
 from policy.views.frame import for_people, page
+from policy.views.inbox import grouped
 from registry.actors import who
 
 
@@ -39,4 +40,5 @@ def _alone(user: User, id: UUID) -> dict[str, Any]:
     if not found:
         raise Http404
     (only,), _ = cards_of(found, user, most=1, limit=WHOLE)
-    return {"version": only.version, "now": timezone.now(), "cards": [only], "only": only, "is_alone": True}
+    groups = grouped([only], "alike")
+    return {"version": only.version, "now": timezone.now(), "groups": groups, "only": only, "is_alone": True}

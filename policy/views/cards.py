@@ -1,20 +1,24 @@
 """Card: one question to people, or several that are the same, with everything one needs to answer it."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import prefetch_related_objects
+from django.utils import timezone
 
 from policy import approvals
+from policy.approvals import ApprovalError
 from policy.models import Approval, BreakGlass, Vote
 from policy.standing import decidable, is_over, settling_vote, why_not
 from policy.views.exactly import Exact, exact
 from policy.views.likes import Like, likes_of
 from policy.views.narrowing import narrow
 from policy.views.words import RISKS, STATES, in_words
+from registry import durations
 from registry.risk import RiskLevel
 
 SHORT = 4_000  # characters of arguments on a card among others
@@ -69,6 +73,30 @@ class Card:
         return RISKS[self.risk]
 
     @property
+    def joined_ids(self) -> str:
+        """Every question on the card, as one value of a form."""
+        return ",".join(map(str, self.ids))
+
+    @property
+    def seconds_to_decide(self) -> int:
+        """All the time that there was from the asking on."""
+        return max(1, round((self.approval.decide_by - self.approval.created_at).total_seconds()))
+
+    @property
+    def seconds_left(self) -> int:
+        return max(0, round((self.approval.decide_by - timezone.now()).total_seconds()))
+
+    @property
+    def runs_within(self) -> str:
+        """How long a yes holds: the second clock, which starts with the answer."""
+        return durations.short(self.approval.run_within)
+
+    @property
+    def likes_in_words(self) -> str:
+        """What was decided on like calls, counted: "4 approved, 1 denied"."""
+        return ", ".join(f"{count} {word}" for word, count in Counter(like.word for like in self.likes).items())
+
+    @property
     def version(self) -> str:
         """Changes whenever the card would look different."""
         facts = [
@@ -82,17 +110,55 @@ class Card:
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def cards_of(found: Sequence[Approval], user: User, *, most: int, limit: int = SHORT) -> tuple[list[Card], bool]:
-    """The questions as cards, in the order in which they came; identical ones on one card. And whether that is all."""
+def cards_of(
+    found: Sequence[Approval], user: User, *, most: int, limit: int = SHORT, mine: set[UUID] | None = None
+) -> tuple[list[Card], bool]:
+    """The questions as cards, in the order in which they came; identical ones on one card. And whether that is all.
+
+    `mine` are those that this person may decide, if that is known already.
+    """
+    if not found:
+        return [], True
     prefetch_related_objects(found, "votes__person", "tool__capabilities")
-    mine = decidable(user, [approval.pk for approval in found])
+    mine = decidable(user, [approval.pk for approval in found]) if mine is None else mine
     groups: dict[object, list[Approval]] = {}
     for approval in found:
         groups.setdefault(_sameness(approval, approval.pk in mine), []).append(approval)
     oldest = {min(group, key=lambda each: each.pk): group for group in list(groups.values())[:most]}
-    likes = likes_of(oldest, user)
-    cards = [_card(first, group, user, first.pk in mine, likes[first], limit) for first, group in oldest.items()]
+    likes, obstacles, glass = likes_of(oldest, user), _Obstacles(user), _glass(oldest)
+    cards = [
+        _card(first, group, obstacles, first.pk in mine, likes[first], glass.get(first.call), limit)
+        for first, group in oldest.items()
+    ]
     return cards, len(groups) <= most
+
+
+class _Obstacles:
+    """Why one person may not decide; looked up once for all questions that cannot differ in it."""
+
+    def __init__(self, user: User) -> None:
+        self._user = user
+        self._known: dict[object, ApprovalError | None] = {}
+
+    def why_not(self, approval: Approval) -> ApprovalError | None:
+        return why_not(approval, self._user, self._obstacle)
+
+    def may_revoke(self, approval: Approval) -> bool:
+        return approval.state == Approval.State.APPROVED and self._obstacle(approval, self._user) is None
+
+    def _obstacle(self, approval: Approval, user: User) -> ApprovalError | None:
+        facts = (approval.agent_id, approval.tool.version_id, approval.user_id, approval.approvers)
+        if facts not in self._known:
+            self._known[facts] = approvals.obstacle(approval, user)
+        return self._known[facts]
+
+
+def _glass(found: Iterable[Approval]) -> dict[UUID, BreakGlass]:
+    """The broken glass of those that were let through without an answer."""
+    calls = [each.call for each in found if each.decided_at is not None and settling_vote(each) is None]
+    if not calls:
+        return {}
+    return {use.call: use for use in BreakGlass.objects.select_related("person").filter(call__in=calls)}
 
 
 def _sameness(approval: Approval, is_mine: bool) -> object:
@@ -114,21 +180,26 @@ def _sameness(approval: Approval, is_mine: bool) -> object:
 
 
 def _card(
-    first: Approval, group: Iterable[Approval], user: User, is_mine: bool, likes: Iterable[Like], limit: int
+    first: Approval,
+    group: Iterable[Approval],
+    obstacles: _Obstacles,
+    is_mine: bool,
+    likes: Iterable[Like],
+    glass: BreakGlass | None,
+    limit: int,
 ) -> Card:
-    obstacle = None if is_mine else why_not(first, user)
-    is_unanswered = first.decided_at is not None and settling_vote(first) is None
+    obstacle = None if is_mine else obstacles.why_not(first)
     arguments = approvals.shown_arguments(first)
     return Card(
         approval=first,
         ids=tuple(sorted(each.pk for each in group)),
         votes=tuple(first.votes.all()),
         can_decide=is_mine,
-        can_revoke=first.state == Approval.State.APPROVED and approvals.obstacle(first, user) is None,
+        can_revoke=obstacles.may_revoke(first),
         why_not=obstacle.message if obstacle else "",
         arguments=None if arguments is None else exact(arguments, limit),
         capabilities=tuple((each.name, in_words(each)) for each in first.tool.capabilities.all()),
         likes=tuple(likes),
         narrow=narrow(arguments, first.tool.input_schema) if is_mine and first.quorum == 1 else "",
-        glass=BreakGlass.objects.select_related("person").filter(call=first.call).first() if is_unanswered else None,
+        glass=glass,
     )

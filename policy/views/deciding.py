@@ -42,9 +42,9 @@ class GrantForm(forms.Form):
 @for_people("POST")
 def decide(request: HttpRequest) -> HttpResponse:
     """Decides every question that is named, and reports on each."""
-    form, ids = AnswerForm(request.POST), _named(request)
-    if not ids or not form.is_valid():
-        return _refused(request, ids, _said(form) or "Choose what to decide first.")
+    form, ids = AnswerForm(request.POST), chosen(request)
+    if wrong := _wrong(form, ids):
+        return _refused(request, ids, wrong)
     said = form.cleaned_data
     return _told(request, [_decided(id, who(request), said["answer"], said["reason"]) for id in ids])
 
@@ -52,9 +52,9 @@ def decide(request: HttpRequest) -> HttpResponse:
 @for_people("POST")
 def grant(request: HttpRequest) -> HttpResponse:
     """Approves, and gives a grant for later calls like the first of those that are named."""
-    form, ids = GrantForm(request.POST), _named(request)
-    if not ids or not form.is_valid():
-        return _refused(request, ids, _said(form) or "Choose what to decide first.")
+    form, ids = GrantForm(request.POST), chosen(request)
+    if wrong := _wrong(form, ids):
+        return _refused(request, ids, wrong)
     user, said = who(request), form.cleaned_data
     first = _granted(ids[0], user, said)
     others = [_decided(id, user, "approve", said["reason"]) for id in ids[1:]] if first["ok"] else []
@@ -123,10 +123,10 @@ def _failed(id: UUID, error: ApprovalError) -> dict[str, Any]:
     return {"id": str(id), "ok": False, "status": error.status, "code": error.code, "message": f"{error.message}."}
 
 
-def _named(request: HttpRequest) -> list[UUID]:
-    """The ids of a form, each once; a text that is none names nothing."""
+def chosen(request: HttpRequest) -> list[UUID]:
+    """The ids that a form names, each once; one value may hold those of a whole card."""
     found: dict[UUID, None] = {}
-    for text in request.POST.getlist("id")[:MAX_AT_ONCE]:
+    for text in ",".join(request.POST.getlist("id")).split(","):
         try:
             found[UUID(text)] = None
         except ValueError:
@@ -134,8 +134,13 @@ def _named(request: HttpRequest) -> list[UUID]:
     return list(found)
 
 
-def _said(form: forms.Form) -> str:
-    return " ".join(f"{name.capitalize()}: {' '.join(map(str, told))}" for name, told in form.errors.items())
+def _wrong(form: forms.Form, ids: list[UUID]) -> str:
+    """Why nothing can be decided; empty if it can."""
+    if not form.is_valid():
+        return " ".join(f"{name.capitalize()}: {' '.join(map(str, told))}" for name, told in form.errors.items())
+    if len(ids) > MAX_AT_ONCE:
+        return f"At most {MAX_AT_ONCE} are decided at once; nothing was decided."
+    return "" if ids else "Choose what to decide first."
 
 
 def _refused(request: HttpRequest, ids: list[UUID], message: str) -> HttpResponse:

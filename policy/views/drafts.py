@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
@@ -17,7 +17,7 @@ from policy.models import Revision
 from policy.revisions import RevisionError
 from policy.rulespec import RuleSpec
 from policy.views.example import EXAMPLE
-from policy.views.policy import address, compared
+from policy.views.policy import address, compared, laid_out
 from policy.views.portal import found, page, policy_page
 from registry.actors import who
 
@@ -102,22 +102,17 @@ def edit(request: HttpRequest, id: int) -> HttpResponse:
 
 @policy_page(readers.may_write, "POST")
 def arrange(request: HttpRequest, id: int) -> HttpResponse:
-    """Moves one rule of a draft up or down, or takes it out."""
-    draft, name, step = found(id), request.POST.get("rule", ""), request.POST.get("step", "")
+    """Moves one rule of a draft, takes it out, or puts all of them into a new order; a script gets the rules anew."""
+    draft, step = found(id), request.POST.get("step", "")
     rules = revisions.rules_of(draft)
-    place = next((place for place, rule in enumerate(rules) if rule.name == name), None)
-    arranged = _arranged(rules, place, step) if place is not None else None
-    if arranged is None:
-        messages.error(request, "That cannot be done with this rule; look at the draft as it is now.")
-        return redirect(address(draft))
     try:
+        arranged, done = (
+            _ordered(rules, request) if step == "order" else _moved(rules, request.POST.get("rule", ""), step)
+        )
         _replace(request, draft, arranged, read=revisions.digest_of(rules))
     except RevisionError as error:
-        messages.error(request, str(error))
-        return redirect(address(draft))
-    done = {"up": "moved up", "down": "moved down", "delete": "taken out"}[step]
-    messages.success(request, f"The rule “{name}” is {done}.")
-    return redirect(f"{address(draft)}#rules")
+        return _arranged(request, id, str(error), is_good=False)
+    return _arranged(request, id, done, is_good=True)
 
 
 @policy_page(readers.may_write, "GET", "HEAD", "POST")
@@ -220,15 +215,39 @@ def _replace(request: HttpRequest, draft: Revision, rules: Sequence[RuleSpec], *
         revisions.replace_rules(draft, rules, by=who(request))
 
 
-def _arranged(rules: list[RuleSpec], place: int, step: str) -> list[RuleSpec] | None:
-    other = {"up": place - 1, "down": place + 1}.get(step)
-    if step == "delete":
-        return rules[:place] + rules[place + 1 :]
-    if other is None or not 0 <= other < len(rules):
-        return None
+def _moved(rules: list[RuleSpec], name: str, step: str) -> tuple[list[RuleSpec], str]:
+    """One rule a place up or down, or out; and what to say of it."""
+    place = next((place for place, rule in enumerate(rules) if rule.name == name), None)
+    if place is not None and step == "delete":
+        return rules[:place] + rules[place + 1 :], f"The rule “{name}” is taken out."
+    other = {"up": -1, "down": 1}.get(step, 0) + place if place is not None else -1
+    if place is None or other == place or not 0 <= other < len(rules):
+        raise RevisionError("That cannot be done with this rule; look at the draft as it is now.")
     arranged = list(rules)
     arranged[place], arranged[other] = arranged[other], arranged[place]
-    return arranged
+    return arranged, f"The rule “{name}” is moved {step}."
+
+
+def _ordered(rules: list[RuleSpec], request: HttpRequest) -> tuple[list[RuleSpec], str]:
+    """Every rule in the order of the form, if it names exactly those that the person saw."""
+    by_name, names = {rule.name: rule for rule in rules}, request.POST.getlist("rule")
+    is_current = request.POST.get("digest") == revisions.digest_of(rules)
+    if not is_current or sorted(names) != sorted(by_name):
+        raise RevisionError("Someone else has changed this draft since you opened it; this is how it is now.")
+    moved = request.POST.get("moved", "")
+    place = names.index(moved) + 1 if moved in by_name else 0
+    done = f"The rule “{moved}” is now number {place}." if place else "The rules are in their new order."
+    return [by_name[name] for name in names], done
+
+
+def _arranged(request: HttpRequest, id: int, said: str, *, is_good: bool) -> HttpResponse:
+    """Back to the page; or, where a script asks, only the part of it that has changed."""
+    draft = found(id)
+    if request.headers.get("HX-Request") == "true":
+        told = {"said": said, "is_good": is_good, **laid_out(draft, who(request))}
+        return render(request, "policy/policy_draft.html", told)
+    (messages.success if is_good else messages.error)(request, said)
+    return redirect(f"{address(draft)}#rules")
 
 
 def _step(request: HttpRequest, row: Revision, step: Callable[[], object], done: str) -> HttpResponse:

@@ -41,8 +41,7 @@ def for_people(*methods: str) -> Callable[[View], View]:
 
 def page(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:
     """A template of ours inside the frame."""
-    user = who(request)
-    frame = {**admin.site.each_context(request), "title": title, "tabs": _tabs(user, request.path)}
+    frame = {**admin.site.each_context(request), "title": title, "tabs": _tabs(request)}
     return render(request, template, {**frame, **context})
 
 
@@ -51,14 +50,27 @@ def wants_json(request: HttpRequest) -> bool:
     return request.headers.get("Accept", "").startswith("application/json")
 
 
-def _tabs(user: User, path: str) -> list[dict[str, Any]]:
+def pending_for(request: HttpRequest) -> int:
+    """The number beside the inbox in the sidebar and above its tab; counted once in a request."""
+    if not isinstance(request.user, User):
+        return 0
+    counted: int | None = getattr(request, "_pending", None)
+    if counted is None:
+        counted = approvals.to_decide(request.user).count()
+        request._pending = counted  # type: ignore[attr-defined]
+    return counted
+
+
+def _tabs(request: HttpRequest) -> list[dict[str, Any]]:
+    user = who(request)
     pages = (
-        ("approvals", "To decide", approvals.to_decide(user).count()),
+        ("approvals", "To decide", pending_for(request)),
         ("inbox-history", "History", 0),
+        ("approver-statistics", "Statistics", 0),
         ("inbox-grants", "Grants", 0),
         ("inbox-glass", "Break-glass", visible_glass(user).filter(verdict="").exclude(person=user.pk).count()),
     )
     return [
-        {"name": name, "title": title, "url": (url := reverse(name)), "count": count, "is_here": url == path}
+        {"name": name, "title": title, "url": (url := reverse(name)), "count": count, "is_here": url == request.path}
         for name, title, count in pages
     ]

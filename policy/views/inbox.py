@@ -1,13 +1,13 @@
 """The inbox: what waits for a person's answer, renewed while they look at it."""
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, prefetch_related_objects
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -17,17 +17,21 @@ from django.views.decorators.http import require_GET
 
 from policy import approvals
 from policy.models import Approval, Vote
-from policy.standing import decidable, settling_vote
-from policy.views.cards import cards_of
-from policy.views.frame import for_people, page
-from policy.views.words import STATES
+from policy.standing import decidable
+from policy.views.cards import Card, cards_of
+from policy.views.frame import for_people, page, pending_for
 from registry.actors import who
 
 ORDERS = {"urgent": ("decide_by", "pk"), "newest": ("-pk",)}
+# Identical questions are on one card in any case; beyond that, what stands under one heading.
+GROUPS: dict[str, Callable[[Card], str]] = {
+    "alike": lambda card: "",
+    "tool": lambda card: card.approval.tool_ref,
+    "agent": lambda card: card.approval.agent.name,
+}
 MAX_ROWS = 400  # questions looked at for one page; the rest waits its turn
 MAX_CARDS = 40
 MAX_KNOWN = 80
-PER_PAGE = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +40,40 @@ class _Asked:
 
     search: str
     order: str
+    group: str
 
     @classmethod
     def read(cls, request: HttpRequest) -> "_Asked":
-        order = request.GET.get("order", "")
-        return cls(search=request.GET.get("q", "").strip()[:200], order=order if order in ORDERS else "urgent")
+        order, group = request.GET.get("order", ""), request.GET.get("group", "")
+        return cls(
+            search=request.GET.get("q", "").strip()[:200],
+            order=order if order in ORDERS else "urgent",
+            group=group if group in GROUPS else "alike",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Cards under one heading; without a name they need none."""
+
+    name: str
+    cards: list[Card]
+
+    @property
+    def questions(self) -> int:
+        return sum(len(card.ids) for card in self.cards)
+
+    @property
+    def can_select(self) -> bool:
+        return any(card.can_decide for card in self.cards)
 
 
 @for_people("GET", "HEAD")
 def inbox(request: HttpRequest) -> HttpResponse:
     """The whole page; its cards renew themselves."""
     asked = _Asked.read(request)
-    feed = _feed(who(request), asked, known=())
-    return page(request, "policy/inbox.html", "Approvals", asked=asked, orders=ORDERS, **feed)
+    feed = _feed(request, asked, known=())
+    return page(request, "policy/inbox.html", "Approvals", asked=asked, **feed)
 
 
 @never_cache
@@ -60,46 +85,36 @@ def cards(request: HttpRequest) -> HttpResponse:
     user, asked, known = who(request), _Asked.read(request), _ids(request.GET.get("known", ""))
     if request.GET.get("seen") == _version(user, asked, known):
         return HttpResponse(status=204)
-    return render(request, "policy/inbox_cards.html", _feed(user, asked, known))
+    return render(request, "policy/inbox_cards.html", _feed(request, asked, known))
 
 
-@for_people("GET", "HEAD")
-def history(request: HttpRequest) -> HttpResponse:
-    """What was decided; by this person, or by anyone."""
-    user, search = who(request), request.GET.get("q", "").strip()[:200]
-    is_all = request.GET.get("who") == "all"
-    seen = approvals.visible_to(user)
-    if is_all:
-        found = seen.exclude(state=Approval.State.PENDING)
-    else:
-        found = seen.filter(pk__in=Vote.objects.filter(person=user).values("approval"))
-    pages = Paginator(_matching(found, search).prefetch_related("votes__person").order_by("-pk"), PER_PAGE)
-    shown = pages.get_page(request.GET.get("page"))
-    rows = [
-        {"approval": each, "vote": settling_vote(each), "own": _own(each, user), "tone": STATES[each.state]}
-        for each in shown
-    ]
-    return page(request, "policy/inbox_history.html", "Approvals", rows=rows, shown=shown, is_all=is_all, search=search)
-
-
-def pending_for(request: HttpRequest) -> int:
-    """The number beside the inbox in the sidebar."""
-    return approvals.to_decide(request.user).count() if isinstance(request.user, User) else 0
-
-
-def _feed(user: User, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
+def _feed(request: HttpRequest, asked: _Asked, known: tuple[UUID, ...]) -> dict[str, Any]:
+    user = who(request)
     rows = list(_waiting(user, asked)[: MAX_ROWS + 1])
-    found, is_all = cards_of(rows[:MAX_ROWS], user, most=MAX_CARDS)
-    waiting = {row.pk for row in rows}
-    settled, _ = cards_of(list(approvals.visible_to(user).filter(pk__in=set(known) - waiting)), user, most=MAX_KNOWN)
+    gone = set(known) - {row.pk for row in rows}
+    past = list(approvals.visible_to(user).filter(pk__in=gone).order_by("pk")) if gone else []
+    prefetch_related_objects([*rows, *past], "votes__person")
+    mine = decidable(user, [row.pk for row in (*rows, *past)])
+    found, is_all = cards_of(rows[:MAX_ROWS], user, mine=mine, most=MAX_CARDS)
+    settled, _ = cards_of(past, user, mine=mine, most=MAX_KNOWN)
+    votes = sorted((vote.pk, vote.voided_at) for row in (*rows, *past) for vote in row.votes.all())
     return {
-        "version": _version(user, asked, known),
+        "version": _hash(asked, [(row.pk, row.state) for row in (*rows, *past)], votes, mine),
         "now": timezone.now(),
-        "cards": found,
-        "settled": settled,
+        "groups": grouped(found, asked.group),
+        "settled": grouped(settled, asked.group),
+        "is_empty": not found,
         "is_more": not is_all or len(rows) > MAX_ROWS,
-        "waiting": approvals.to_decide(user).count(),
+        "waiting": pending_for(request),
     }
+
+
+def grouped(cards: Iterable[Card], by: str) -> list[Group]:
+    """The cards under headings; a heading stands where its first card would."""
+    found: dict[str, list[Card]] = {}
+    for card in cards:
+        found.setdefault(GROUPS[by](card), []).append(card)
+    return [Group(name=name, cards=these) for name, these in found.items()]
 
 
 def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
@@ -109,16 +124,20 @@ def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
     rows += approvals.visible_to(user).filter(pk__in=gone).order_by("pk").values_list("pk", "state")
     ids = {key for key, _ in rows}
     votes = Vote.objects.filter(approval__in=ids).order_by("pk").values_list("pk", "voided_at")
-    facts = (asked, rows, list(votes), sorted(decidable(user, ids)))
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
+    return _hash(asked, rows, list(votes), decidable(user, ids))
+
+
+def _hash(asked: _Asked, rows: list[tuple[UUID, str]], votes: list[tuple[int, Any]], mine: set[UUID]) -> str:
+    return hashlib.sha256(repr((asked, rows, votes, sorted(mine))).encode()).hexdigest()[:20]
 
 
 def _waiting(user: User, asked: _Asked) -> QuerySet[Approval]:
     pending = approvals.visible_to(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
-    return _matching(pending, asked.search).order_by(*ORDERS[asked.order])
+    return matching(pending, asked.search).order_by(*ORDERS[asked.order])
 
 
-def _matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
+def matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
+    """Those in which each word of a search occurs."""
     for word in search.split():
         found = found.filter(
             Q(tool_ref__icontains=word)
@@ -128,10 +147,6 @@ def _matching(found: QuerySet[Approval], search: str) -> QuerySet[Approval]:
             | Q(call_id__icontains=word)
         )
     return found
-
-
-def _own(approval: Approval, user: User) -> Vote | None:
-    return next((vote for vote in approval.votes.all() if vote.person_id == user.pk), None)
 
 
 def _ids(text: str) -> tuple[UUID, ...]:

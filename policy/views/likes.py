@@ -1,17 +1,20 @@
 """The last decisions on like calls, and what has changed in the tool since they were made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
 from django.contrib.auth.models import User
+from django.db.models import Q
 
 from policy import approvals
 from policy.models import Approval, Vote
 from policy.standing import settling_vote
 from registry import comparisons
 from registry.models import Tool, ToolkitVersion
+
+MOST = 5  # beside each question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +41,29 @@ class Like:
 
 def likes_of(questions: Iterable[Approval], user: User) -> dict[Approval, list[Like]]:
     """For each question the last decisions on calls like it, as far as this person may see them."""
-    found = {question: approvals.history(question) for question in questions}
-    keys = {past.pk for pasts in found.values() for past in pasts}
+    found = pasts(list(questions))
+    keys = {past.pk for these in found.values() for past in these}
     seen = set(approvals.visible_to(user).filter(pk__in=keys).values_list("pk", flat=True))
-    return {question: [_like(question, past) for past in pasts if past.pk in seen] for question, pasts in found.items()}
+    return {question: [_like(question, past) for past in these if past.pk in seen] for question, these in found.items()}
+
+
+def pasts(questions: Sequence[Approval]) -> dict[Approval, list[Approval]]:
+    """The last settled approvals of the same tool, in whichever version; one query however many questions there are."""
+    kinds = {_kind(question) for question in questions}
+    wanted = Q(pk__in=[])
+    for toolkit, name in kinds:
+        like = Approval.objects.filter(tool__version__toolkit=toolkit, tool__name=name)
+        settled = like.exclude(state=Approval.State.PENDING).order_by("-pk")
+        wanted |= Q(pk__in=settled.values("pk")[: MOST + 1])  # one more: the question itself may be among them
+    rows = Approval.objects.filter(wanted).order_by("-pk")
+    found: dict[tuple[int, str], list[Approval]] = {kind: [] for kind in kinds}
+    for past in rows.select_related("agent", "tool__version").prefetch_related("votes__person"):
+        found[_kind(past)].append(past)
+    return {question: [past for past in found[_kind(question)] if past != question][:MOST] for question in questions}
+
+
+def _kind(approval: Approval) -> tuple[int, str]:
+    return approval.tool.version.toolkit_id, approval.tool.name
 
 
 def _like(question: Approval, past: Approval) -> Like:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
@@ -11,6 +12,7 @@ from policy.models import Difference, Revision
 from policy.rulechanges import Change
 from policy.views.portal import STATES, found, page, policy_page, shown
 from registry import sidebyside
+from registry.actors import who
 
 PER_PAGE = 30
 KINDS = {"added": "success", "removed": "danger", "changed": "warning", "moved": "info"}
@@ -42,20 +44,11 @@ def listing(request: HttpRequest) -> HttpResponse:
 def revision(request: HttpRequest, id: int) -> HttpResponse:
     """One revision, its rules, and the steps that this person can take with it."""
     row = found(id)
-    rules = revisions.rules_of(row)
-    now = revisions.live()
-    changes = revisions.difference(revisions.rules_of(now) if now else [], rules)
     context: dict[str, Any] = {
-        "revision": row,
         "number_text": str(row.number),
         "kind": STATES[row.state],
-        "rules": [shown(rule) for rule in rules],
-        "may_arrange": row.is_draft and not row.is_shadow and readers.may_write(request.user),
-        "warnings": rulechecks.warnings(rules) if row.is_draft else [],
-        "digest": row.digest or revisions.digest_of(rules),
-        "live": now,
-        "changes": len(changes),
         "differences": Difference.objects.filter(shadow_revision=row.number).count(),
+        **laid_out(row, who(request)),
     }
     return page(
         request, "policy/policy_revision.html", f"Policy revision {row.number}", tab="policy-revisions", **context
@@ -87,6 +80,26 @@ def export(request: HttpRequest, id: int) -> HttpResponse:
     text = policyfile.written(revisions.rules_of(row), note=row.note)
     name = {"Content-Disposition": f'attachment; filename="policy-{row.number}.yaml"'}
     return HttpResponse(text, content_type="application/yaml; charset=utf-8", headers=name)
+
+
+def laid_out(row: Revision, user: User) -> dict[str, Any]:
+    """A revision's rules with what each changes against the live ones; the part of a draft's page that moves."""
+    rules, now = revisions.rules_of(row), revisions.live()
+    changes = revisions.difference(revisions.rules_of(now) if now else [], rules) if row != now else []
+    kinds = {change.name: change.kind for change in changes}
+    told = [shown(rule) for rule in rules]
+    for one in told:
+        kind = kinds.get(one["rule"].name, "")
+        one |= {"change": {"added": "new"}.get(kind, kind), "change_label": KINDS.get(kind, "")}
+    return {
+        "revision": row,
+        "rules": told,
+        "live": now,
+        "changes": [_told(change) for change in changes],
+        "warnings": rulechecks.warnings(rules) if row.is_draft else [],
+        "digest": row.digest or revisions.digest_of(rules),
+        "may_arrange": row.is_draft and not row.is_shadow and readers.may_write(user),
+    }
 
 
 def compared(old: Revision | None, new: Revision) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Trying policy on pages: one question, many recorded calls, and a shadow's differences."""
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,6 +19,7 @@ from policy.evaluation import explained
 from policy.models import Agent, Difference, Replay, Revision
 from policy.views.portal import EFFECTS, found, page, policy_page
 from policy.views.trialforms import QuestionForm, ReplayForm
+from policy.views.turns import Turns
 from registry.actors import who
 from registry.models import Tool
 
@@ -82,7 +85,7 @@ def replay(request: HttpRequest, id: UUID) -> HttpResponse:
     """How far a replay is, renewed by itself, and what it found."""
     row = _replay(id)
     title = f"Replay of {'revision ' + str(row.revision) if row.revision else 'the defaults'}"
-    return page(request, "policy/policy_replay.html", title, tab="policy-replays", **_story(row))
+    return page(request, "policy/policy_replay.html", title, tab="policy-replays", **_story(row, who(request)))
 
 
 @never_cache
@@ -95,7 +98,7 @@ def replay_story(request: HttpRequest, id: UUID) -> HttpResponse:
 
 @policy_page(readers.may_replay, "GET", "HEAD")
 def _replay_story(request: HttpRequest, id: UUID) -> HttpResponse:
-    return render(request, "policy/policy_replay_story.html", _story(_replay(id)))
+    return render(request, "policy/policy_replay_story.html", _story(_replay(id), who(request)))
 
 
 @policy_page(readers.may_read, "GET", "HEAD")
@@ -128,10 +131,14 @@ def differences(request: HttpRequest, id: int) -> HttpResponse:
         {"one": one, "live_kind": EFFECTS.get(one.live_effect, ""), "shadow_kind": EFFECTS.get(one.shadow_effect, "")}
         for one in pages
     ]
+    counts = counted(all_of_them)
     context: dict[str, Any] = {
         "revision": row,
         "live": revisions.live(),
-        "counts": counted(all_of_them),
+        "counts": counts,
+        "turns": Turns(
+            "turns", [(each["live_effect"], each["shadow_effect"], each["count"]) for each in counts["effects"]]
+        ),
         "rows": rows,
         "pages": pages,
         "query": f"&{urlencode({'agent': agent, 'turn': turn})}" if agent or turn else "",
@@ -154,16 +161,19 @@ def _replay(id: UUID) -> Replay:
     return row
 
 
-def _story(row: Replay) -> dict[str, Any]:
+def _story(row: Replay, user: User) -> dict[str, Any]:
     result = row.result or {}
+    next_step = Revision.objects.filter(number=row.revision).exclude(state=Revision.State.ACTIVE)
     summary = result.get("summary", {})
     return {
         "replay": row,
+        "may_activate": row.state == Replay.State.DONE and readers.may_write(user) and next_step.exists(),
         "is_moving": row.state in (Replay.State.WAITING, Replay.State.RUNNING),
         "is_lost": row.lease_until is not None and row.lease_until < timezone.now(),
         "percent": 100 * row.evaluated // row.total if row.total else 0,
         "undecidable": _dated(result.get("undecidable", [])),
         "summary": summary,
+        "turns": Turns("turns", [(turn["was"], turn["now"], turn["count"]) for turn in summary.get("turns", [])]),
         "lists": [
             {
                 "title": title,
@@ -178,7 +188,7 @@ def _story(row: Replay) -> dict[str, Any]:
 
 
 def _dated(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [call | {"when": call["at"][:19].replace("T", " ")} for call in calls]
+    return [call | {"when": datetime.fromisoformat(call["at"])} for call in calls]
 
 
 def _some_tools() -> list[Tool]:

@@ -14,6 +14,7 @@ from execution.sweeping import sweep
 from policy import approvals
 from policy.caller import Caller
 from policy.models import Agent, Approval, Notice
+from policy.views.likes import pasts
 from tests.execution.approving import asked, events, move_clock
 from tests.execution.conftest import Call as MakeCall
 
@@ -67,7 +68,7 @@ def test_the_last_decisions_on_like_calls_are_at_hand(
     first, second = call("Fire", ledger=str(ledger)), call("Fire", ledger=str(ledger), amount=7)
     call("FireAgain", ledger=str(ledger), fails=0)
     approvals.decide(asked(first).pk, by=ana, answer="deny", reason="no")
-    assert [approval.pk for approval in approvals.history(asked(second))] == [asked(first).pk]
+    assert [approval.pk for approval in pasts([asked(second)])[asked(second)]] == [asked(first).pk]
 
 
 def test_what_an_approval_is_bound_to_cannot_be_edited(call: MakeCall, unsent: list[Any], ledger: Path) -> None:

@@ -213,7 +213,7 @@ def test_the_owner_grants_and_the_agent_may_call(pending: AccessRequest, bot: Ne
     assert list(events.values_list("event", flat=True)) == ["permission.given", "access.granted"]
     notice = Notice.objects.get(kind="access.granted")
     assert notice.target == "anna@example.org"
-    assert notice.content["path"] == f"/admin/policy/accessrequest/{pending.pk}/change/"
+    assert notice.content["path"] == f"/access-requests/{pending.pk}/"
 
 
 def test_a_refusal_says_why_and_gives_nothing(pending: AccessRequest, bot: NewAgent, publisher: User) -> None:

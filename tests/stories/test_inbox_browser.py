@@ -74,6 +74,10 @@ class Desk:
         """What the card says became of its question; the decisions on like calls say the same of others."""
         return self.card(call).locator(".inbox-outcome")
 
+    def send_now(self) -> None:
+        """Ends the seconds in which the last answer can be taken back."""
+        self.page.get_by_role("button", name="Send now").last.click()
+
     def current(self) -> str:
         """The call of the card that keys act on."""
         return str(self.page.locator("article.is-current").get_attribute("data-call"))
@@ -110,7 +114,8 @@ def desk(laboratory: Laboratory, people: None, chromium: Any) -> Iterator[Any]:
         each.close()
 
 
-def test_an_approver_approves_by_keyboard_and_sees_the_call_finish(laboratory: Laboratory, desk: Any) -> None:
+def test_an_approver_approves_by_keyboard_and_the_caller_gets_the_result(laboratory: Laboratory, desk: Any) -> None:
+    """The journey of a call that needs a person: asked over REST, thought over once, agreed to, run, and answered."""
     from playwright.sync_api import expect
 
     ledger = laboratory.ledger()
@@ -126,10 +131,24 @@ def test_an_approver_approves_by_keyboard_and_sees_the_call_finish(laboratory: L
     cleo.page.keyboard.press("a")
     cleo.page.keyboard.type("ticket 7")
     cleo.page.keyboard.press("Enter")
-    expect(cleo.outcome(call)).to_contain_text("Approved by cleo")
+    bar = cleo.page.get_by_role("region", name="Answers that are not sent yet")
+    expect(bar).to_contain_text("Approve: Lab.Fire@1.0.0 for tester.")
+    expect(card).to_be_focused()
+    cleo.page.keyboard.press("u")
+    expect(cleo.page.locator("#inbox-news")).to_contain_text("Taken back; nothing was sent.")
+    expect(bar).to_be_hidden()
+    assert laboratory.get(call["id"])["state"] == "awaiting_approval"
+    expect(card.get_by_label("Reason", exact=True)).to_be_focused()
+    expect(card.get_by_label("Reason", exact=True)).to_have_value("ticket 7")
+    cleo.page.keyboard.press("Enter")
+    expect(bar).to_contain_text("sent in")
+    expect(cleo.outcome(call)).to_contain_text("Approved by cleo", timeout=10_000)  # after some seconds, by itself
     expect(card).to_contain_text("The call: succeeded", timeout=15_000)
     assert lines(ledger) == 1
-    assert laboratory.ended(call["id"])["state"] == "succeeded"
+    ended = laboratory.ended(call["id"])
+    assert (ended["state"], ended["error"]) == ("succeeded", None)
+    votes = "SELECT v.reason FROM policy_vote v JOIN policy_approval a ON a.id = v.approval_id WHERE a.call_id = %s"
+    assert laboratory.query(votes, [ended["call_id"]]) == [("ticket 7",)]  # what was taken back left no trace
     card.get_by_role("link", name="its timeline").click()
     expect(cleo.page.get_by_text("Verified just now")).to_be_visible()
 
@@ -153,14 +172,15 @@ def test_who_types_while_another_decides_keeps_the_focus_and_sees_who_won(labora
     laboratory.script(ANSWER, "dirk", second["id"], "deny")
     cleo.complaints.clear()
     cleo.card(second).get_by_role("button", name="Approve a", exact=True).click()
-    expect(cleo.page.get_by_role("status")).to_contain_text("The call was denied by dirk")
+    cleo.send_now()
+    expect(cleo.page.locator("#inbox-news")).to_contain_text("The call was denied by dirk")
     cleo.page.unroute("**/approvals/cards/**")
     expect(cleo.outcome(second)).to_contain_text("Denied by dirk", timeout=10_000)
     cleo.complaints[:] = [each for each in cleo.complaints if "ERR_FAILED" not in each]
     assert laboratory.get(second["id"])["state"] == "denied"
 
 
-def test_several_are_denied_at_once_with_one_reason(laboratory: Laboratory, desk: Any) -> None:
+def test_several_are_listed_and_then_denied_with_one_reason(laboratory: Laboratory, desk: Any) -> None:
     from playwright.sync_api import expect
 
     ledger = laboratory.ledger()
@@ -174,10 +194,16 @@ def test_several_are_denied_at_once_with_one_reason(laboratory: Laboratory, desk
     cleo.page.keyboard.press("x")
     expect(cleo.page.locator("#inbox-several")).to_contain_text("3 selected")
     cleo.page.keyboard.press("Shift+D")
+    sure = cleo.page.get_by_role("dialog", name="Deny 3 calls?")
+    expect(sure.get_by_role("listitem")).to_have_count(2)
+    expect(sure).to_contain_text(str(ledger))
     cleo.page.keyboard.press("Enter")
-    expect(cleo.page.get_by_role("status")).to_contain_text("A denial needs a reason")
+    expect(sure.locator("[name=reason]:invalid")).to_be_focused()  # a denial needs a reason
     cleo.page.keyboard.type("not today")
     cleo.page.keyboard.press("Enter")
+    expect(sure).to_be_hidden()
+    assert laboratory.get(single["id"])["state"] == "awaiting_approval"
+    cleo.send_now()
     for call in (twins[0], single):
         expect(cleo.outcome(call)).to_contain_text("Denied by cleo", timeout=10_000)
     assert {laboratory.ended(call["id"])["state"] for call in (*twins, single)} == {"denied"}
@@ -190,20 +216,28 @@ def test_on_a_phone_nothing_is_cut_off_and_keys_have_a_help(laboratory: Laborato
     call = laboratory.post("Fire", ledger=str(laboratory.ledger("x" * 200)))
     dirk = desk("dirk", width=390)
     expect(dirk.card(call)).to_be_visible()
-    for path in ("/approvals/", "/approvals/history/", "/approvals/grants/", "/approvals/break-glass/"):
+    for path in (
+        "/approvals/",
+        "/approvals/history/",
+        "/approvals/statistics/",
+        "/approvals/grants/",
+        "/approvals/break-glass/",
+    ):
         dirk.page.goto(dirk.url + path)
         assert dirk.page.evaluate("document.documentElement.scrollWidth") <= 390, path
     dirk.page.goto(f"{dirk.url}/approvals/")
     dirk.page.keyboard.press("?")
-    expect(dirk.page.get_by_role("dialog")).to_contain_text("approve, deny all that are selected")
+    expect(dirk.page.get_by_role("dialog")).to_contain_text("undo the last answer")
     dirk.page.keyboard.press("Escape")
     expect(dirk.page.get_by_role("dialog")).to_be_hidden()
     dirk.page.keyboard.press("o")
     dirk.page.wait_for_url("**/approvals/*-*/")
     dirk.card(call).get_by_label("Reason", exact=True).fill("not on a phone")
     dirk.card(call).get_by_role("button", name="Deny").click()
-    expect(dirk.outcome(call)).to_contain_text("Denied by dirk", timeout=10_000)
+    dirk.page.goto(f"{dirk.url}/approvals/history/")  # who leaves has meant it: nothing is lost, and nothing doubled
     assert laboratory.ended(call["id"])["state"] == "denied"
+    dirk.page.reload()
+    expect(dirk.page.locator(".inbox-row").first).to_contain_text("not on a phone")
 
 
 def test_what_an_agent_sends_runs_nothing_and_nobody_frames_the_page(laboratory: Laboratory, desk: Any) -> None:
@@ -219,6 +253,7 @@ def test_what_an_agent_sends_runs_nothing_and_nobody_frames_the_page(laboratory:
         expect(cleo.card(call).locator("mark").first).to_have_text("⟦U+202E⟧")
     cleo.card(call).get_by_label("Reason", exact=True).fill(payload)
     cleo.card(call).get_by_role("button", name="Deny").click()
+    cleo.send_now()
     expect(cleo.outcome(call)).to_contain_text("Denied by cleo")
     cleo.page.goto(f"{cleo.url}/approvals/history/")
     expect(cleo.page.locator(".inbox-row").first).to_contain_text("<svg onload=alert(3)>")

@@ -29,18 +29,15 @@ print(json.dumps({name: session(name) for name in names}))
 """
 # Pages that pass axe; whoever adds a page adds its address.
 PAGES = [
-    "/admin/",
-    "/admin/?window=7d",
-    "/admin/?window=30d",
-    "/catalogue/",
-    "/catalogue/?layout=list&q=ticket",
-    "/catalogue/?q=nothing+fits+this",
-    "/catalogue/Tickets/Find/",
+    *("/admin/", "/admin/?window=7d", "/admin/?window=30d"),
+    *("/catalogue/", "/catalogue/?layout=list&q=ticket", "/catalogue/?q=nothing+fits+this", "/catalogue/Tickets/Find/"),
+    *("/agents/", "/agents/support-bot/", "/permissions/", "/permissions/?who=people", "/permissions/unused/"),
+    *("/permissions/why/?agent=support-bot&tool=Billing.Refund", "/secrets/"),
+    *("/publish/", "/publish/new/?from=Billing@1.0.0", "/publish/form/", "/publish/Billing@1.1.0/"),
+    *("/publish/Billing@1.1.0/review/", "/publish/Billing@1.0.0/deprecate/"),
+    *("/approvals/?group=tool", "/approvals/history/?who=all", "/approvals/statistics/", "/access-requests/"),
+    *("/policy/", "/policy/revisions/", "/policy/evaluate/", "/policy/replays/", "/policy/shadow/"),
 ]
-PAGES += ["/agents/", "/agents/support-bot/", "/permissions/", "/permissions/?who=people", "/permissions/unused/"]
-PAGES += ["/permissions/why/?agent=support-bot&tool=Billing.Refund", "/secrets/"]
-PAGES += ["/publish/", "/publish/new/?from=Billing@1.0.0", "/publish/form/"]
-PAGES += ["/publish/Billing@1.1.0/", "/publish/Billing@1.1.0/review/", "/publish/Billing@1.0.0/deprecate/"]
 Sit = Callable[..., Window]
 
 

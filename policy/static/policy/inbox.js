@@ -6,10 +6,13 @@
   const SELDOM = 5; // how many times rarer while nobody looks at the page
   const KEEP = 120000; // ms that a settled card stays in sight
   const ENDED = new Set(["succeeded", "failed", "timed_out", "cancelled", "expired", "denied", "rejected", "unknown"]);
+  const HURRY = 20000; // ms before a deadline, from which on an answer is not held back any more
+  const holding = window.placetHolding;
   const DONE = { approved: "approved", denied: "denied", pending: "with your yes; others are still asked" };
   const box = document.getElementById("inbox-cards");
   const several = document.getElementById("inbox-several");
   const help = document.getElementById("inbox-help");
+  const confirm = document.getElementById("inbox-confirm");
   const news = document.getElementById("inbox-news");
   let unseen = 0; // looks since the page was last in sight
   let skew = 0; // the server's clock minus this one's, in ms
@@ -47,6 +50,7 @@
       time.classList.toggle("is-soon", left < 600 && left >= 60);
       time.classList.toggle("is-now", left < 60);
     }
+    for (const fuse of all("progress[data-fuse]")) fuse.value = Math.max(0, (Date.parse(fuse.dataset.fuse) - now) / 1000);
   }
 
   function say(element, text) {
@@ -68,26 +72,30 @@
     here.dataset.version = fresh.dataset.version;
     skew = Date.parse(fresh.dataset.now) - Date.now();
     const kept = new Set();
-    let before = null;
-    for (const next of all("[data-card]", fresh)) {
-      kept.add(next.dataset.card);
-      let mine = card(next.dataset.card);
+    let before = null, arrived = 0;
+    for (const next of all("[data-card], [data-group]", fresh)) {
+      let mine = next.dataset.card ? card(next.dataset.card) : heading(next.dataset.group);
+      if (next.dataset.card) kept.add(next.dataset.card);
       if (!mine) {
         mine = document.importNode(next, true);
-        mine.classList.add("is-new");
+        if (next.dataset.card) { mine.classList.add("is-new"); arrived += 1; }
         if (before) before.after(mine); else here.prepend(mine);
       } else if (mine.dataset.version !== next.dataset.version) {
-        update(mine, next);
+        if (next.dataset.card) update(mine, next); else mine.replaceChildren(...document.importNode(next, true).childNodes);
+        mine.dataset.version = next.dataset.version;
       }
       before = mine;
     }
     for (const each of cards()) if (!kept.has(each.dataset.card)) each.remove();
+    if (arrived) tell(`${arrived} new question${arrived > 1 ? "s" : ""}.`, true);
     all("[data-more]", here).forEach((each) => each.remove());
     const more = fresh.querySelector("[data-more]");
     if (more) here.append(document.importNode(more, true));
     if (!box.hasAttribute("data-alone")) count(Number(fresh.dataset.waiting));
     settle();
   }
+
+  const heading = (name) => all("[data-group]", box).find((each) => each.dataset.group === name);
 
   function update(mine, next) {
     const isSelected = mine.querySelector("[data-select]")?.checked;
@@ -126,6 +134,8 @@
       const isOld = now - Number(each.dataset.since) > KEEP;
       if (isOld && !box.hasAttribute("data-alone") && !each.contains(document.activeElement)) each.remove();
     }
+    const inUse = new Set(cards().map((each) => each.dataset.in));
+    for (const each of all("[data-group]", box)) if (!inUse.has(each.dataset.group)) each.remove();
     const empty = document.getElementById("inbox-empty");
     if (empty) empty.hidden = cards().length > 0;
     mark();
@@ -149,29 +159,61 @@
 
   // Answers
 
-  async function send(form, button) {
-    const said = new FormData(form);
-    if (button?.name) said.set(button.name, button.value);
-    const reason = form.elements.reason;
-    if (!reason.value.trim() && (said.get("answer") === "deny" || button?.hasAttribute("formaction"))) {
-      tell(said.get("answer") === "deny" ? "A denial needs a reason." : "A grant needs a reason.", false);
-      return reason.focus();
+  function send(form, button) {
+    const body = new URLSearchParams(new FormData(form));
+    if (button?.name) body.set(button.name, button.value);
+    const reason = form.elements.reason, isGrant = Boolean(button?.hasAttribute("formaction"));
+    if (reason && !reason.value.trim() && (body.get("answer") === "deny" || isGrant || reason.required)) {
+      if (confirm?.contains(form)) return void form.reportValidity(); // what is said beside a dialog is not heard in it
+      tell(isGrant ? "A grant needs a reason." : body.get("answer") === "deny" ? "A denial needs a reason." : "This needs a reason.", false);
+      return void reason.focus();
     }
-    const url = button?.getAttribute("formaction") || form.getAttribute("action");
-    all("button", form).forEach((each) => { each.disabled = true; });
-    try {
-      const answer = await fetch(url, { method: "POST", body: said, credentials: "same-origin", headers: { Accept: "application/json" } });
-      if (!answer.headers.get("Content-Type")?.startsWith("application/json")) return location.reload();
-      const { results, message } = await answer.json();
-      if (message) tell(message, false);
-      report(results);
-      if (results.length && results.every((each) => each.ok)) leave(form);
-    } catch {
-      tell("The server did not answer; nothing is known to be decided.", false);
-    } finally {
-      all("button", form).forEach((each) => { each.disabled = false; });
+    const mine = form.closest("[data-card]");
+    const subject = form.dataset.name || mine?.dataset.name || "this call";
+    const word = isGrant ? "Approve and grant" : { approve: "Approve", deny: "Deny" }[body.get("answer")] || "Take back";
+    const named = mine ? [mine.dataset.card, ...ids(mine)] : body.getAll("id");
+    if (confirm?.open) confirm.close();
+    holding.hold({
+      ids: named,
+      say: `${word}: ${subject}.`,
+      url: button?.getAttribute("formaction") || form.getAttribute("action"),
+      body,
+      isUrgent: cards().some((each) => ids(each).some((id) => named.includes(id)) && isLate(each)),
+      undone: () => { mark(); tell("Taken back; nothing was sent.", true); (reason?.isConnected && mine ? reason : card(named[0]))?.focus(); },
+      done: (answer) => sent(form, answer),
+    });
+    if (mine?.contains(document.activeElement) || !mine) (mine || card(current))?.focus({ preventScroll: true });
+    mark();
+  }
+
+  function isLate(each) {
+    const time = each.querySelector("time[data-left]");
+    return Boolean(time) && Date.parse(time.dateTime) - Date.now() - skew < HURRY;
+  }
+
+  async function sent(form, answer) {
+    if (!answer) tell("The server did not answer; nothing is known to be decided.", false);
+    else {
+      if (answer.message) tell(answer.message, false);
+      report(answer.results);
+      if (answer.results.length && answer.results.every((each) => each.ok)) leave(form);
     }
+    mark();
+    if (!box) return location.assign("/approvals/");
     await look();
+  }
+
+  // Several at once: first a look at all of them, in the words of the server
+
+  async function ask(button) {
+    const body = new URLSearchParams(new FormData(several));
+    body.set("answer", button.value);
+    const answer = await fetch(`${several.getAttribute("action")}?part=1`, { method: "POST", body, credentials: "same-origin" });
+    const form = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".inbox-sure");
+    if (!answer.ok || !form) return location.reload();
+    confirm.replaceChildren(document.importNode(form, true));
+    confirm.showModal();
+    confirm.querySelector("[name=reason]")?.focus();
   }
 
   function report(results) {
@@ -185,9 +227,9 @@
   }
 
   function leave(form) {
-    form.elements.reason.value = "";
+    if (form.elements.reason) form.elements.reason.value = "";
     forget(form);
-    if (form === several) return unselect();
+    if (form.hasAttribute("data-many")) return unselect();
     const mine = form.closest("[data-card]");
     if (mine?.contains(document.activeElement)) mine.focus({ preventScroll: true });
   }
@@ -208,19 +250,27 @@
       each.classList.toggle("is-current", each.dataset.card === current);
       each.classList.toggle("is-selected", chosen.includes(each));
     }
+    const held = holding.ids();
+    for (const each of cards()) {
+      const isHeld = ids(each).some((id) => held.has(id)) || held.has(each.dataset.card);
+      each.classList.toggle("is-held", isHeld);
+      const foot = each.querySelector("footer");
+      if (foot) foot.inert = isHeld;
+    }
     if (!several) return;
     several.hidden = !chosen.length;
     say(several.querySelector("[data-selected]"), `${chosen.reduce((sum, each) => sum + ids(each).length, 0)} selected`);
-    all("input[name=id]", several).forEach((each) => each.remove());
-    for (const id of chosen.flatMap(ids)) {
-      const field = document.createElement("input");
-      Object.assign(field, { type: "hidden", name: "id", value: id });
-      several.append(field);
-    }
   }
 
   const ids = (each) => all("[data-part=ids] input", each).map((field) => field.value);
   const selected = () => cards().filter((each) => each.querySelector("[data-select]")?.checked);
+
+  function choose(name) {
+    const boxes = cards().filter((each) => each.dataset.in === name).map((each) => each.querySelector("[data-select]")).filter(Boolean);
+    const isEvery = boxes.every((each) => each.checked);
+    boxes.forEach((each) => { each.checked = !isEvery; });
+    mark();
+  }
 
   function unselect() {
     all("[data-select]", box).forEach((each) => { each.checked = false; });
@@ -273,15 +323,16 @@
     d: () => one("deny"),
     g: () => { const grant = chosenCard()?.querySelector("[data-grant]"); if (grant) { grant.open = true; grant.querySelector("input").focus(); } },
     x: () => { const select = chosenCard()?.querySelector("[data-select]"); if (select) { current = select.closest("[data-card]").dataset.card; select.checked = !select.checked; mark(); } },
-    A: () => selected().length && prepare(several, "approve"),
-    D: () => selected().length && prepare(several, "deny"),
+    A: () => selected().length && ask(several.querySelector("[value=approve]")),
+    D: () => selected().length && ask(several.querySelector("[value=deny]")),
+    u: () => holding.undo(),
     o: () => { const mine = chosenCard(); if (mine) location.assign(mine.dataset.url); },
     "/": () => document.getElementById("inbox-search")?.focus(),
     "?": () => help.open || help.showModal(),
   };
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help?.open || !box) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || help?.open || confirm?.open || !box) return;
     if (event.key === "Escape") return escape(event.target);
     if (isTyping(event.target) || event.repeat && !"jk".includes(event.key)) return;
     if (Object.hasOwn(KEYS, event.key)) { event.preventDefault(); KEYS[event.key](); }
@@ -297,13 +348,14 @@
 
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (!form.matches("form[data-answer], #inbox-several")) return;
+    if (form === several && confirm) { event.preventDefault(); ask(event.submitter || several.querySelector("button")); }
+    if (!form.matches("form[data-answer]")) return;
     event.preventDefault();
     send(form, event.submitter);
   });
 
   document.addEventListener("keydown", (event) => {
-    const form = event.target.closest?.("form[data-answer], #inbox-several");
+    const form = event.target.closest?.("form[data-answer]");
     if (event.key !== "Enter" || event.isComposing || !form || event.target.name !== "reason" && !event.target.closest("[data-grant]")) return;
     if (event.target.matches("button, summary")) return;
     // Without a key that said which answer is meant, Enter in a field means the grant or nothing: never a yes by accident.
@@ -326,6 +378,9 @@
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-help]")) KEYS["?"]();
     if (event.target.closest("[data-unselect]")) unselect();
+    if (confirm?.open && event.target.closest("[data-close]")) { event.preventDefault(); confirm.close(); }
+    const group = event.target.closest("[data-select-group]")?.closest("[data-group]");
+    if (group) choose(group.dataset.group);
   });
 
   async function look() {
@@ -339,6 +394,7 @@
 
   document.addEventListener("visibilitychange", () => { unseen = 0; if (box && !document.hidden) look(); });
 
+  document.documentElement.classList.add("is-scripted");
   if (box) {
     skew = Date.parse(list().dataset.now) - Date.now();
     if (!box.hasAttribute("data-alone")) count(Number(list().dataset.waiting));
