@@ -91,9 +91,8 @@ class Trial:
         return bool(self.errors) or any(each.error for each in tryform.every([*drawn, *self.brought]))
 
     def renew(self) -> None:
-        """After the call: the next one is another call, and no secret is shown again."""
+        """After the call: the next one is another call."""
         self.call_id = f"{DOOR}-{uuid4()}"
-        self.forget()
 
     def forget(self) -> None:
         """Secrets never go back into a page."""

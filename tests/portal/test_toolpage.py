@@ -48,7 +48,8 @@ def orders(db: None) -> ToolkitVersion:
         },
         "output": {"type": "object", "properties": {"number": {"type": "integer", "description": "Of the order."}}},
     }
-    published("Orders", "1.0.0", {**place, "input": numbers("a")})
+    elsewhere = {"type": "http", "endpoint": "http://127.0.0.1:9/add-once"}
+    published("Orders", "1.0.0", {**place, "input": numbers("a"), "runtime": elsewhere})
     return published("Orders", "1.1.0", place)
 
 
