@@ -25,7 +25,6 @@ class Page:
 
 RULES: tuple[dict[str, Any], ...] = (
     {"name": "no mail at night", "tools": ["Mail.*"], "when": "now.getHours() < 9", "effect": "deny"},
-    {"name": "stock is looked at by a person", "tools": ["Stock.Level"], "effect": "ask", "ask": {"quorum": 1}},
     {"name": "refunds go through", "tools": ["Billing.Refund"], "effect": "allow"},
 )
 
@@ -87,8 +86,8 @@ PAGES: tuple[Page, ...] = (
     Page(
         name="publish-withdraw", address=lambda: "/publish/Billing@1.0.0/withdraw/", person="petra", is_pictured=False
     ),
-    Page(name="approvals", address=lambda: "/approvals/?group=tool", person="amir"),
-    Page(name="approvals-history", address=lambda: "/approvals/history/", person="amir"),
+    Page(name="approvals", address=lambda: "/approvals/?group=tool&q=refund", person="amir"),
+    Page(name="approvals-history", address=lambda: "/approvals/history/", person="amir", is_pictured=False),
     Page(name="approvals-statistics", address=lambda: "/approvals/statistics/"),
     Page(name="access-requests", address=lambda: "/access-requests/", person="petra"),
     Page(name="policy", address=lambda: "/policy/", person="polly"),

@@ -13,7 +13,7 @@ from django.urls import reverse
 pytestmark = pytest.mark.django_db
 
 NEVER_EMPTY = {"user", "group"}  # whoever looks is one, and the ready-made groups are there
-EMPTY = ("portal-empty", "inbox-empty", "policy-empty")
+EMPTY = ("portal-empty", "portal-nothing", "inbox-empty", "policy-empty")
 MORE = [
     *("/approvals/", "/approvals/history/", "/approvals/grants/", "/approvals/break-glass/"),
     *("/agents/", "/permissions/", "/permissions/unused/", "/evidence/", "/search/"),
