@@ -29,6 +29,14 @@ RULES: tuple[dict[str, Any], ...] = (
 )
 
 
+def _call() -> str:
+    """The newest one that people decided about and that then ran."""
+    from execution.models import Call
+
+    found = Call.objects.filter(approval__isnull=False, state="succeeded").order_by("-id").first()
+    return f"/calls/{(found or Call.objects.latest('id')).pk}/"
+
+
 def _draft() -> str:
     return f"/policy/revisions/{_drafted()}/"
 
@@ -93,6 +101,9 @@ PAGES: tuple[Page, ...] = (
     Page(name="policy", address=lambda: "/policy/", person="polly"),
     Page(name="policy-draft", address=_draft, person="polly"),
     Page(name="policy-replay", address=_replay, person="polly"),
+    Page(name="search", address=lambda: "/search/?q=refund"),
+    Page(name="call", address=_call),
+    Page(name="evidence", address=lambda: "/evidence/"),
     Page(name="home-publisher", address=lambda: "/admin/?window=30d", person="petra", is_pictured=False),
 )
 
