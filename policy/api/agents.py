@@ -1,9 +1,10 @@
 """/api/agents/: who may call, and with which keys. For people only."""
 
+from datetime import timedelta
 from typing import Any
 
 import django_filters
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, status
@@ -16,7 +17,14 @@ from rest_framework.viewsets import GenericViewSet
 
 from policy import agents
 from policy.api.people import IsPerson
-from policy.api.serializers import AgentBody, AgentSerializer, KeyBody, NewAgentSerializer, NewKeySerializer
+from policy.api.serializers import (
+    AgentBody,
+    AgentSerializer,
+    KeyBody,
+    NewAgentSerializer,
+    NewKeySerializer,
+    RotationBody,
+)
 from policy.granting import ungrantable
 from policy.models import Agent
 from registry.actors import actor, who
@@ -52,9 +60,7 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
     lookup_value_regex = "[A-Za-z0-9._-]+"
 
     def get_queryset(self) -> QuerySet[Agent]:
-        user = self.request.user
-        mine = Q() if user.has_perm("policy.view_agent") or user.has_perm("policy.change_agent") else Q(owner=user.pk)
-        return Agent.objects.filter(mine).select_related("owner").prefetch_related("credentials")
+        return agents.visible_to(who(self.request)).select_related("owner").prefetch_related("credentials__use")
 
     @extend_schema(
         summary="Make an agent; its key and JWT secret are shown this once",
@@ -90,8 +96,25 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
             key = agents.new_key(agent, actor=actor(who(request)), **body.validated_data)
         except agents.AgentError as error:
             raise _invalid(error) from error
-        shown = {"key": key, "prefix": key.split("_")[1]}
-        return Response(shown, status=status.HTTP_201_CREATED, headers=NO_STORE)
+        return _shown_once(key)
+
+    @extend_schema(
+        summary="Replace a key by a new one, shown this once; the old one goes on for a while",
+        request=RotationBody,
+        parameters=[OpenApiParameter("prefix", OpenApiTypes.STR, OpenApiParameter.PATH)],
+        responses={201: NewKeySerializer, 403: Failure, 404: Failure, 422: Failure},
+    )
+    @action(detail=True, methods=["post"], url_path="keys/(?P<prefix>[A-Za-z0-9]+)/rotate", filter_backends=[])
+    def rotate_key(self, request: Request, name: str, prefix: str) -> Response:
+        agent = self._changeable()
+        body = RotationBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        old = get_object_or_404(agent.credentials.all(), prefix=prefix)
+        keep = timedelta(hours=body.validated_data["keep_hours"])
+        try:
+            return _shown_once(agents.rotate_key(old, actor=actor(who(request)), keep=keep))
+        except agents.AgentError as error:
+            raise _invalid(error) from error
 
     @extend_schema(
         summary="Revoke a key",
@@ -122,8 +145,7 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
 
     def _changeable(self) -> Agent:
         agent: Agent = self.get_object()
-        user = self.request.user
-        if agent.owner_id != user.pk and not user.has_perm("policy.change_agent"):
+        if not agents.may_change(who(self.request), agent):
             raise PermissionDenied("Only the agent's owner, or who may change agents, can do this.")
         return agent
 
@@ -139,6 +161,11 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
 
     def _shown(self) -> Response:
         return Response(AgentSerializer(self.get_object()).data)
+
+
+def _shown_once(key: str) -> Response:
+    shown = {"key": key, "prefix": agents.prefix_of(key)}
+    return Response(shown, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
 
 def _invalid(error: agents.AgentError) -> Refused:

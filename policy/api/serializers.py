@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from policy.agents import MAX_OVERLAP
 from policy.models import Agent, Credential, Review
 from registry.api.bodies import Body
 
@@ -11,9 +12,13 @@ from registry.api.bodies import Body
 class KeySerializer(serializers.ModelSerializer[Credential]):
     """A key as it may be shown: by its public prefix."""
 
+    last_used_at = serializers.DateTimeField(
+        source="use.used_at", read_only=True, default=None, allow_null=True, help_text="To a few minutes."
+    )
+
     class Meta:
         model = Credential
-        fields = ["prefix", "label", "created_at", "expires_at", "revoked_at"]
+        fields = ["prefix", "label", "created_at", "expires_at", "revoked_at", "last_used_at"]
         read_only_fields = fields
 
 
@@ -55,6 +60,14 @@ class KeyBody(Body):
 
     label = serializers.CharField(max_length=100, allow_blank=True, default="")  # type: ignore[assignment]
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+
+class RotationBody(Body):
+    """How long the key that is replaced goes on."""
+
+    keep_hours = serializers.IntegerField(
+        min_value=0, max_value=MAX_OVERLAP.days * 24, default=24, help_text="0 ends it at once."
+    )
 
 
 class NewKeySerializer(serializers.Serializer[Any]):

@@ -9,7 +9,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from audit.models import Event
-from policy import agents
+from policy import agents, keyuse
 from policy.authentication import NotAuthenticated, authenticate
 from policy.models import Agent
 from registry.models import Toolkit
@@ -68,6 +68,27 @@ def test_a_key_is_made_revoked_and_closed_at_once(api: APIClient) -> None:
     assert [key["label"] for key in shown["keys"] if key["revoked_at"]] == ["staging"]
     assert not opens(made["key"])
     assert api.post("/api/agents/bot/keys/nothing/revoke/").status_code == 404
+
+
+def test_a_key_is_rotated_and_the_old_one_goes_on_as_long_as_it_is_told(api: APIClient) -> None:
+    first = api.post("/api/agents/", {"name": "bot"}, format="json").json()["key"]
+    path = f"/api/agents/bot/keys/{agents.prefix_of(first)}/rotate/"
+    answer = api.post(path, {"keep_hours": 1}, format="json")
+    assert (answer.status_code, answer["Cache-Control"]) == (201, "no-store")
+    second = answer.json()["key"]
+    assert opens(first)
+    assert opens(second)
+    old, new = sorted(api.get("/api/agents/bot/").json()["keys"], key=lambda key: key["created_at"])
+    assert (old["expires_at"] is None, new["expires_at"], new["last_used_at"]) == (False, None, None)
+    path = f"/api/agents/bot/keys/{answer.json()['prefix']}/rotate/"
+    third = api.post(path, {"keep_hours": 0}, format="json").json()["key"]
+    assert (opens(second), opens(third)) == (False, True)
+    assert api.post(path, {}, format="json").status_code == 422  # it has ended
+    for body in ({"keep_hours": -1}, {"keep_hours": 10_000}, {"keep": 1}):
+        assert api.post(path, body, format="json").status_code == 422
+    keyuse.write_down()
+    assert all(key["last_used_at"] for key in api.get("/api/agents/bot/").json()["keys"])
+    assert Event.objects.filter(subject_id="bot", event="agent.key_rotated").count() == 2
 
 
 def test_an_agent_is_shut_out_and_let_in_again(api: APIClient) -> None:
