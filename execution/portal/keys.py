@@ -30,7 +30,11 @@ def make(request: HttpRequest, name: str) -> HttpResponse:
         messages.error(request, f"What a key is for is said in {MAX_LABEL} characters at most; no key was made.")
         return redirect("portal-agent", name)
     ends = timezone.now() + timedelta(days=days) if days else None
-    key = agents.new_key(agent, actor=actor(who(request)), label=label, expires_at=ends)
+    try:
+        key = agents.new_key(agent, actor=actor(who(request)), label=label, expires_at=ends)
+    except agents.AgentError as error:
+        messages.error(request, f"No key was made: {error}.")
+        return redirect("portal-agent", name)
     return shown_once(request, agent, key, ends=ends)
 
 

@@ -138,6 +138,14 @@ def test_a_further_key_has_its_label_and_its_end(client: Client, made: NewAgent)
     assert made.agent.credentials.count() == 2
 
 
+def test_a_persons_own_agent_is_offered_no_key_and_gets_none(client: Client, olga: User) -> None:
+    own = agents.for_person(olga)
+    assert "it never has a key" in client.get(f"/agents/{own.name}/").content.decode()
+    answer = client.post(f"/agents/{own.name}/keys/", {}, follow=True)
+    assert (answer.status_code, "No key was made" in answer.content.decode()) == (200, True)
+    assert not own.credentials.exists()
+
+
 def test_a_revoked_key_and_a_shut_out_agent_open_no_door(client: Client, made: NewAgent) -> None:
     second = agents.new_key(made.agent, actor="shell")
     client.post(address(made.key, "revoke"))
