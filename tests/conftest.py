@@ -57,6 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
     flushing.allow()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Each process of a parallel run reads the settings for itself, once it has a home of its own."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if RESOURCES in config.stash:
         config.stash[RESOURCES].close()

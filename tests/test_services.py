@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.conf import LazySettings
 
 from tests import needs
 from tests.services import postgres, redis
@@ -95,6 +96,7 @@ def test_a_need_that_nobody_can_check_is_an_error() -> None:
 
 EXCUSES = """
 import pytest
+from django.conf import LazySettings
 
 @pytest.mark.skip(reason="tired")
 def test_skipped(): pass
@@ -129,3 +131,7 @@ def test_a_plain_skip_fails_the_run_and_a_missing_browser_is_named(parallel: lis
     assert "2 failed, 1 passed, 1 error" in run.stdout
     assert "= not run =" in run.stdout
     assert "test_excuses.py::test_in_a_browser: there is no browser" in run.stdout
+
+
+def test_a_process_of_a_parallel_run_has_a_home_of_its_own(settings: LazySettings) -> None:
+    assert str(settings.PLACET_HOME) == os.environ["PLACET_HOME"]
