@@ -75,7 +75,7 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[NOT_RUN] += needs.take_out(items)
     if _database() != "sqlite":
-        kept = [item for item in items if _touches_the_database(item)]
+        kept = [item for item in items if _touches_the_database(item) and not _is_about_looks(item)]
         config.stash[ELSEWHERE] = len(items) - len(kept)
         items[:] = kept
 
@@ -108,7 +108,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if elsewhere := config.stash[ELSEWHERE]:
-        terminalreporter.write_line(f"{elsewhere} tests that touch no database run with SQLite only")
+        terminalreporter.write_line(
+            f"{elsewhere} tests that touch no database, or tell how pages look, run with SQLite only"
+        )
     if not_run := config.stash[NOT_RUN]:
         terminalreporter.section("not run", yellow=True)
         for nodeid, reason in not_run:
@@ -172,6 +174,11 @@ def _touches_the_database(item: pytest.Item) -> bool:
         "transactional_db",
         "database_url",
     }.isdisjoint(fixtures)
+
+
+def _is_about_looks(item: pytest.Item) -> bool:
+    """What axe finds in a page hangs on its markup and its colours, whichever database is behind it."""
+    return any("axe" in marker.args for marker in item.iter_markers("needs"))
 
 
 def _without_excuses(report: Report) -> Report:
