@@ -20,6 +20,7 @@ from execution.errors import ErrorCode, Failure
 from execution.runtimes import process, wasm, wasmhost
 from execution.runtimes.cancel import Cancel
 from execution.runtimes.wasmhost import Verdict
+from registry import sources
 from registry.fields import ManifestError
 from registry.manifests import import_folder
 from registry.publishing import publish
@@ -282,6 +283,7 @@ def test_the_child_has_an_empty_environment_and_nothing_open_of_ours(
 ) -> None:
     monkeypatch.setenv("CANARY_IN_THE_ENVIRONMENT", "1")
     tool = a_tool(box, modules.text('(func (export "run") (loop $l (br $l)))'), fuel=10**15)
+    sources.unpack(tool.runtime.options["source"])  # another thread does not see what this one has not committed
     cancel, ours = Cancel(), os.open("/etc/hostname", os.O_RDONLY)
     os.set_inheritable(ours, True)
     threading.Timer(20, cancel.set).start()
