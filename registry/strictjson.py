@@ -10,7 +10,8 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
 MAX_VALUES = 100_000  # values of all kinds, the outermost included
 
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# A text that never ends is one text up to the end: otherwise each of its quotes would be looked at as a beginning.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _SAME_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")

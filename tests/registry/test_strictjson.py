@@ -104,7 +104,19 @@ def test_too_many_values_are_refused_within_a_tenth_of_a_second(body: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    "body", [b'"' * 999_999, b'"' + b"\\" * 999_998, b'["' + b'\\"' * 400_000, b"{" * 63 + b'"' * 900_000]
+    "body",
+    [
+        b'"' * 999_999,
+        b'"' + b"\\" * 999_998,
+        b'["' + b'\\"' * 400_000,
+        b"{" * 63 + b'"' * 900_000,
+        # So many brackets that texts are told from what is around them, and a text that does not end.
+        b"[" * 65 + b'"' + b'\\"' * 400_000,
+        b"[]," * 65 + b'\\"' * 400_000,
+        b"[]," * 65 + b'"' + b'\\"' * 400_000 + b"\\",
+        b"[]," * 65 + b'"' * 900_001,
+        b"1," * 100_000 + b'"' + b'\\"' * 300_000 + b"\\",
+    ],
 )
 def test_broken_texts_do_not_make_the_reader_slow(body: bytes) -> None:
     start = time.process_time()
