@@ -11,6 +11,7 @@ from audit.keys import is_sensitive
 from audit.marks import mark
 
 SHORTEST = 8  # no pattern matches anything shorter
+_LONGEST_INTRODUCTION = 64  # characters without a space, such as `authorization="bearer`
 
 Match = re.Match[str]
 
@@ -38,7 +39,7 @@ def redacted(text: str) -> str:
         for begin in pattern.begins:
             at = lowered.find(begin)
             while at >= 0:
-                at = lowered.find(begin, _look(pattern, text, at, spans) or at + len(begin))
+                at = lowered.find(begin, max(at + len(begin), _look(pattern, text, at, spans)))
     if "=" in text:
         for found in _QUERY.finditer(text):
             if is_sensitive(unquote(found["key"])):
@@ -49,12 +50,16 @@ def redacted(text: str) -> str:
 
 
 def _look(pattern: Pattern, text: str, at: int, spans: list[tuple[int, int, str]]) -> int:
-    """Where to go on after a secret was found at this place, or 0 if there is none."""
+    """Where to go on after what was found at this place, or 0 if nothing was."""
     if pattern.is_word and at and text[at - 1].isalnum():
         return 0
     found = pattern.expression.match(text, at)
-    if found is None or not pattern.is_secret(found):
+    if found is None:
         return 0
+    if not pattern.is_secret(found):
+        # A secret that begins inside this one ends where it ends and would be refused too, so a long text is not
+        # judged again from each of its words. Only what introduces a secret may reach over that end.
+        return max(0, found.end() - _LONGEST_INTRODUCTION)
     # A group named "secret" leaves the words around it readable.
     spans.append((*found.span("secret" if "secret" in pattern.expression.groupindex else 0), pattern.name))
     return found.end()

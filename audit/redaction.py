@@ -83,10 +83,12 @@ def _shown(value: Any, marks: SchemaMarks | None) -> Any:
         if _is_binary(value):
             value = {key: _summary(item) if key in ("data", "blob") else item for key, item in value.items()}
         shown: dict[str, Any] = {}
+        counted: dict[str, int] = {}
         for key, item in value.items():
             name = key if type(key) is str else str(key)
             below = marks.under(name) if marks is not None else None
-            shown[_free(shown, _shown_text(name) if len(name) >= SHORTEST else name)] = _shown_item(name, item, below)
+            free = _free(shown, _shown_text(name) if len(name) >= SHORTEST else name, counted)
+            shown[free] = _shown_item(name, item, below)
         return shown
     if kind is list or kind is tuple:
         if marks is None:
@@ -195,13 +197,14 @@ def _spoken(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
-def _free(taken: Mapping[str, Any], key: str) -> str:
-    """Two keys that became the same mark stay two keys."""
+def _free(taken: Mapping[str, Any], key: str, counted: dict[str, int]) -> str:
+    """Two keys that became the same mark stay two keys; `counted` remembers how far the numbers of each went."""
     if key not in taken:
         return key
-    number = 2
+    number = counted.get(key, 1) + 1
     while f"{key}#{number}" in taken:
         number += 1
+    counted[key] = number
     return f"{key}#{number}"
 
 
@@ -239,8 +242,9 @@ def _leaves(value: Any) -> Iterator[tuple[str, bool]]:
 def _rebuilt(value: Any, texts: Iterator[str], keys: Iterator[str]) -> Any:
     if isinstance(value, Mapping):
         rebuilt: dict[str, Any] = {}
+        counted: dict[str, int] = {}
         for item in value.values():
-            key = _free(rebuilt, next(keys))
+            key = _free(rebuilt, next(keys), counted)
             rebuilt[key] = _rebuilt(item, texts, keys)
         return rebuilt
     if isinstance(value, (list, tuple)):

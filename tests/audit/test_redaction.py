@@ -219,6 +219,13 @@ def test_a_text_shaped_like_a_secret_is_masked_wherever_it_stands(rule: str, sec
         ("bearer 0a1b2c3d4e5f6789", "0a1b2c3d4e5f6789"),
         ("Set-Cookie: sid=8f3a9c2b11; Path=/", "8f3a9c2b11"),
         ("X-API-Key: 9f8e7d6c5b4a", "9f8e7d6c5b4a"),
+        # What introduces the secret looks like a value itself, and like one that is no secret.
+        ("cookie=authorization=Abc123def", "Abc123def"),
+        ("cookie=cookie=cookie=Abc123def", "Abc123def"),
+        ("authorization: authorization = Abc123def", "Abc123def"),
+        ("cookie=please-cookie=bearer Abc123def", "Abc123def"),
+        ("bearer over.and/bearer 0a1b2c3d4e5f6789", "0a1b2c3d4e5f6789"),
+        ("apikey=" * 400 + "'Abc123def", "Abc123def"),
         ("connect failed: user=ada password=hunter2 host=db", "hunter2"),
         ('{"db": {"password": "hunter2", "port": 5432}}', "hunter2"),
         ('  [{"credentials": {"a": "hunter2"}}]', "hunter2"),

@@ -6,6 +6,7 @@ import json
 import random
 import time
 from datetime import UTC, datetime
+from itertools import islice, product
 from typing import Any
 from uuid import UUID
 
@@ -143,7 +144,10 @@ def test_a_real_secret_can_be_registered() -> None:
     assert problem(SECRETS["eight"]) is None
 
 
-HOSTILE = ["-eyJ", "-sk-", '"token":"', "%41", "&amp;", "[", "4111 ", "bearer ", "://", "x\n"]
+HOSTILE = [
+    *("-eyJ", "-sk-", '"token":"', "%41", "&amp;", "[", "4111 ", "bearer ", "://", "x\n"),
+    *("cookie=", "Cookie: ", "authorization=", "apikey:", "auth-token=", "basic ", "://git@", "?a=", "-----BEGIN "),
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -152,6 +156,15 @@ def test_a_hostile_megabyte_takes_bounded_time(text: str) -> None:
     start = time.process_time()
     redactor.for_people(text * (1_000_000 // len(text)))
     assert time.process_time() - start < 5
+
+
+def test_keys_that_all_become_one_mark_take_bounded_time() -> None:
+    gaps = islice(product(" \t\n\r", repeat=8), 40_000)
+    value = {"{" + "".join(gap) + '"pin":"1234"}': number for number, gap in enumerate(gaps)}
+    start = time.process_time()
+    shown = Redactor().for_people(value)
+    assert time.process_time() - start < 5
+    assert len(shown) == 40_000
 
 
 def test_a_small_value_costs_microseconds() -> None:
