@@ -15,7 +15,7 @@ MAX_LINE = 16_384
 MAX_INTERIM = 8  # answers of the kind "go on", before the real one
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*)?")
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t -~\x80-\xff]{0,255})?")
 
 
@@ -115,7 +115,7 @@ class Reader:
             found = _FIELD.fullmatch(line)
             if found is None:
                 raise _broken("one of its headers is not one")
-            headers.add(found[1].decode("ascii"), found[2].decode("latin-1"))
+            headers.add(found[1].decode("ascii"), found[2].strip(b" \t").decode("latin-1"))
         return headers
 
     def _text(self, *, is_head: bool = True) -> bytes:

@@ -1,7 +1,9 @@
 """The reader of answers against anything at all: an answer or a failure, the same however the bytes are cut."""
 
+import time
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +67,15 @@ def test_whatever_comes_back_is_an_answer_or_a_failure_however_it_is_cut(data: b
     assert outcome(data, size) == whole
     if whole is not None:
         assert len(whole[1]) <= LIMIT
+
+
+@pytest.mark.parametrize("end", [b"", b"x", b"\x00"])
+def test_a_header_of_nothing_but_spaces_takes_bounded_time(end: bytes) -> None:
+    data = b"HTTP/1.1 200 OK\r\nA:" + b" " * 16_000 + end + b"\r\nContent-Length: 0\r\n\r\n"
+    start = time.process_time()
+    read = outcome(data, len(data))
+    assert time.process_time() - start < 0.5
+    assert (read and read[0].headers.value("A")) == (None if end == b"\x00" else end.decode())
 
 
 def test_the_parts_above_do_make_answers() -> None:
