@@ -13,8 +13,8 @@ _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|polic)"
     r"|\b(?:do not|don't|never) (?:tell|inform|mention|show|ask)\b.{0,40}\b(?:user|human|person|anyone)"
-    r"|\bsystem prompt\b|<\s*/?\s*(?:system|important|instructions?)\s*>|\bbefore (?:using|calling) (?:this|any) tool\b"
-    r"|\bwithout (?:asking|approval|confirmation)\b",
+    r"|\bsystem prompt\b|<\s*+/?\s*+(?:system|important|instructions?)\s*>"
+    r"|\bbefore (?:using|calling) (?:this|any) tool\b|\bwithout (?:asking|approval|confirmation)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _DATA = ("default", "const", "enum", "examples", "example")
