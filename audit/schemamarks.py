@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from audit.references import followed
+
 Schema = Mapping[str, Any]
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
@@ -102,20 +104,10 @@ def _expanded(schema: Any, root: Schema, seen: set[int]) -> Iterator[Schema]:
 
 def _target(root: Schema, reference: str) -> Any:
     """What a local reference points at; anything else is nothing, since no schema of ours reaches outside itself."""
-    if reference == "#":
-        return root
-    if not reference.startswith("#/"):
+    try:
+        return followed(root, reference)
+    except KeyError:
         return None
-    here: Any = root
-    for step in reference[2:].split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(here, Mapping):
-            here = here.get(name)
-        elif isinstance(here, list) and name.isdigit() and int(name) < len(here):
-            here = here[int(name)]
-        else:
-            return None
-    return here
 
 
 def _mentions_a_mark(node: Any) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from registry.schemaparts import find
+from audit.references import followed
 
 MAX_ROWS = 200
 MAX_DEPTH = 3
@@ -101,8 +101,8 @@ def _inside(root: Any, schema: Any) -> tuple[Any, str]:
             break
         if "$ref" in schema:
             try:
-                schema = find(root, str(schema["$ref"]).removeprefix("#"))
-            except (KeyError, ValueError):
+                schema = followed(root, str(schema["$ref"]))
+            except KeyError:
                 break
         elif schema.get("type") == "array" and "properties" not in schema:
             schema, mark = schema.get("items"), f"{mark}[]"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from audit.canonical import canonical
-from registry.schemaparts import find
+from audit.references import followed
 
 MAX_REFERENCES = 32  # one after the other
 
@@ -172,7 +172,7 @@ def _resolved(root: Any, schema: Any) -> Any:
     for _ in range(MAX_REFERENCES):
         if not isinstance(schema, dict) or "$ref" not in schema:
             break
-        target = find(root, schema["$ref"][1:])
+        target = followed(root, schema["$ref"])
         beside = {name: value for name, value in schema.items() if name != "$ref"}
         schema = {**target, **beside} if isinstance(target, dict) else target
     return schema

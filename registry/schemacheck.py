@@ -8,9 +8,10 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
+from audit.references import find, pointer_of
 from registry.paramheaders import header_problems
 from registry.schemacost import Cost, TooComplex
-from registry.schemaparts import DIALECTS, find, pattern_cost, subschemas, validator
+from registry.schemaparts import DIALECTS, pattern_cost, subschemas, validator
 
 MAX_BYTES = 64_000
 MAX_DEPTH = 32
@@ -84,11 +85,13 @@ def _walk(root: Any) -> Iterator[Problem]:
         reference = schema.get("$ref")
         if reference is None:
             continue
-        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        try:
+            meant = pointer_of(reference if isinstance(reference, str) else "")
+        except KeyError:
             yield Problem(f"{pointer}/$ref", 'only references within the schema, such as "#/$defs/name", are followed')
             continue
         try:
-            waiting.append((reference[1:], find(root, reference[1:])))
+            waiting.append((meant, find(root, meant)))
         except KeyError:
             yield Problem(f"{pointer}/$ref", "points at nothing")
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from registry.schemaparts import escaped, find, in_place, pattern_cost
+from audit.references import find, pointer_of
+from registry.schemaparts import escaped, in_place, pattern_cost
 
 MAX_BAG = 2_000  # schemas that judge one place
 MAX_STATES = 4_000
@@ -121,7 +122,7 @@ class Cost:
             raise TooComplex("applies too many schemas to one value")
         trail = (*trail, pointer)
         if "$ref" in schema:
-            self._gather(schema["$ref"][1:], bag, trail)
+            self._gather(pointer_of(schema["$ref"]), bag, trail)
         for below in in_place(schema):
             self._gather(pointer + below, bag, trail)
 

@@ -1,4 +1,4 @@
-"""The anatomy of a JSON Schema: which keywords hold schemas, where a `$ref` leads, how a pattern weighs."""
+"""The anatomy of a JSON Schema: which keywords hold schemas, and how a pattern weighs."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -53,20 +53,6 @@ def in_place(schema: dict[str, Any]) -> Iterator[str]:
         yield from (f"/{keyword}/{index}" for index in range(len(schema.get(keyword, ()))))
     for keyword in IN_PLACE_MAPS:
         yield from (f"/{keyword}/{escaped(name)}" for name in schema.get(keyword, ()))
-
-
-def find(root: Any, pointer: str) -> Any:
-    """What a JSON pointer points at; KeyError if nothing."""
-    here = root
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(here, dict):
-            here = here[name]
-        elif isinstance(here, list) and name.isascii() and name.isdigit() and int(name) < len(here):
-            here = here[int(name)]
-        else:
-            raise KeyError(pointer)
-    return here
 
 
 def escaped(name: str) -> str:

@@ -10,7 +10,8 @@ import jsonschema_rs
 import orjson
 
 from audit.canonical import canonical
-from registry.schemaparts import escaped, find, validator
+from audit.references import find, pointer_of
+from registry.schemaparts import escaped, validator
 
 MAX_VIOLATIONS = 20
 MAX_DEPTH = 8
@@ -142,7 +143,7 @@ class Explanation:
 
     def _in_place(self, pointer: str, schema: dict[str, Any], value: Any, path: tuple[str, ...]) -> Iterator[Violation]:
         if "$ref" in schema:
-            yield from self._below(schema["$ref"][1:], value, path)
+            yield from self._below(pointer_of(schema["$ref"]), value, path)
         for index in range(len(schema.get("allOf", ()))):
             yield from self._below(f"{pointer}/allOf/{index}", value, path)
         for name in schema.get("dependentSchemas", ()):
@@ -185,7 +186,7 @@ class Explanation:
             schema = find(self._root, pointer)
             if not isinstance(schema, dict) or set(schema) - {"$ref", "title", "description"} or "$ref" not in schema:
                 break
-            pointer = schema["$ref"][1:]
+            pointer = pointer_of(schema["$ref"])
         return pointer, find(self._root, pointer)
 
     def _is_other_name(self, pattern: str, name: str) -> bool:

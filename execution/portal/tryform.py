@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from audit.references import followed
 from audit.visible import visible
 from registry.parameters import limits_of, type_of
-from registry.schemaparts import escaped, find
+from registry.schemaparts import escaped
 
 MAX_DEPTH = 4
 MAX_FIELDS = 150
@@ -87,7 +88,7 @@ class _Maker:
             told = {name: schema[name] for name in ("title", "description", "default") if name in schema}
             if not str(schema["$ref"]).startswith("#/"):
                 raise KeyError(schema["$ref"])
-            target = find(self._root, schema["$ref"][1:])
+            target = followed(self._root, schema["$ref"])
             schema = {**target, **told} if isinstance(target, dict) else target
         raise ValueError("references that lead in a circle")
 

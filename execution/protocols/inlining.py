@@ -1,7 +1,8 @@
 """Inlining: a JSON Schema without references, for readers who must not be sent any."""
 
 from typing import Any
-from urllib.parse import unquote
+
+from audit.references import followed
 
 MAX_DEPTH = 64  # levels of schema in schema
 MAX_INLINED = 500  # references followed in one schema; a schema can be small and its expansion endless
@@ -76,18 +77,10 @@ class _Inliner:
 
 def _pointed(root: Any, ref: str) -> Any:
     """What a local JSON pointer names; anything at all if it names nothing."""
-    if ref != "#" and not ref.startswith("#/"):
+    try:
+        return followed(root, ref)
+    except KeyError:
         return True
-    found = root
-    for step in unquote(ref[1:]).split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and name in found:
-            found = found[name]
-        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
-            found = found[int(name)]
-        else:
-            return True
-    return found
 
 
 def described(schema: dict[str, Any]) -> dict[str, Any]:

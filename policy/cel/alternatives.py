@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from registry.schemaparts import find
+from audit.references import followed
 
 MAX_ALTERNATIVES = 64
 _MAX_VALUES = 500
@@ -82,9 +82,9 @@ def _conjuncts(part: Part) -> Iterator[list[Part]]:
     """What holds besides the schema's own words: of each list, at least one."""
     schema, root = part.schema, part.root
     reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
+    if isinstance(reference, str):
         try:
-            yield [Part(find(root, reference[1:]), root)]
+            yield [Part(followed(root, reference), root)]
         except KeyError:
             yield [Part({}, root)]
     for one in schema.get("allOf", ()):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from audit.references import followed
 from execution.protocols.mcp.definitions import for_models
-from registry.schemaparts import find
 from registry.toolspec import ToolSpec
 
 MAX_DEPTH = 6
@@ -61,7 +61,7 @@ class _Maker:
         if not isinstance(schema, dict):
             return "…"
         if "$ref" in schema:
-            return self.made(find(self._root, schema["$ref"][1:]), depth + 1)
+            return self.made(followed(self._root, schema["$ref"]), depth + 1)
         for word in ("examples", "enum"):
             if isinstance(schema.get(word), list) and schema[word]:
                 return schema[word][0]
