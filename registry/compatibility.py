@@ -65,7 +65,7 @@ def _output(old: Any, new: Any) -> Iterator[str]:
         yield "output was added" if old is None else "output was removed"
     elif old is not None:
         # Callers read the output: what the old schema would refuse is new to them.
-        for path, _ in Comparison(new, old).narrowings():
+        for path, _ in Comparison(new, old, is_promise=True).narrowings():
             yield f"output {path} may now differ from what was promised" if path else "output may now differ"
 
 

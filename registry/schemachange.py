@@ -1,16 +1,14 @@
 """What one JSON Schema accepts and another no longer does; in doubt it is told."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from audit.canonical import canonical
-from audit.references import followed
-
-MAX_REFERENCES = 32  # one after the other
+from registry.schemaconjuncts import AT_LEAST, AT_MOST, conjuncts, joined, references_in, same_references
+from registry.schemaparts import IN_PLACE_LISTS, IN_PLACE_MAPS, IN_PLACE_ONE, validator
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-_AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
-_AT_MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 # No attempt is made to prove that one of these accepts what another did: a change of it counts.
 _OPAQUE = (
     "allOf",
@@ -31,6 +29,7 @@ _OPAQUE = (
     "format",
     "uniqueItems",
 )
+_BESIDE = (*IN_PLACE_ONE, *IN_PLACE_LISTS, *IN_PLACE_MAPS, "patternProperties", "contains")
 
 Change = tuple[str, str]  # the path of a parameter such as "address.street", and what happened to it
 
@@ -38,8 +37,9 @@ Change = tuple[str, str]  # the path of a parameter such as "address.street", an
 class Comparison:
     """An old and a new schema, walked side by side."""
 
-    def __init__(self, old: Any, new: Any) -> None:
-        self._old, self._new = old, new
+    def __init__(self, old: Any, new: Any, *, is_promise: bool = False) -> None:
+        """A promise binds in what it says of members that nobody asked about: the output of a tool is one."""
+        self._old, self._new, self._is_promise = old, new, is_promise
         # A pair of schemas is compared once, however many references lead to it. The pairs are kept so that no
         # other object gets the identity of one of them.
         self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -51,16 +51,22 @@ class Comparison:
 
     def _compare(self, old: Any, new: Any, path: str) -> Iterator[Change]:
         pair = (id(old), id(new))
-        if isinstance(old, dict) and isinstance(new, dict):
-            if pair in self._met:
-                return
-            self._met[pair] = (old, new)
-        old, new = _resolved(self._old, old), _resolved(self._new, new)
-        if new is False and old is not False:
-            yield path, "is no longer accepted"
-        if isinstance(new, bool) or old is False:
+        if pair in self._met:
             return
-        old = {} if old is True else old
+        self._met[pair] = (old, new)
+        parts = conjuncts(self._new, new)
+        if len(parts) > 1 and self._is_same(old, new):
+            return  # a joined old one would be taken for wider than it is
+        before = joined(conjuncts(self._old, old))
+        if before is None:
+            return
+        for part in parts:
+            if part is None:
+                yield path, "is no longer accepted"
+            else:
+                yield from self._narrowed(before, part, path)
+
+    def _narrowed(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         yield from _types(old, new, path)
         yield from _values(old, new, path)
         yield from _bounds(old, new, path)
@@ -68,15 +74,28 @@ class Comparison:
         yield from self._items(old, new, path)
         yield from self._choices(old, new, path)
         for keyword in _OPAQUE:
-            if keyword in new and (keyword not in old or canonical(new[keyword]) != canonical(old[keyword])):
+            if keyword in new and not (keyword in old and self._is_same(old[keyword], new[keyword])):
                 yield path, f"has another {keyword}" if keyword in old else f"has a new {keyword}"
+        if "unevaluatedItems" in new or "unevaluatedProperties" in new:
+            # What these refuse depends on what the schemas beside them look at, also on those that are gone.
+            for keyword in _BESIDE:
+                if keyword in old and not (keyword in new and self._is_same(old[keyword], new[keyword])):
+                    yield path, f"has another {keyword}" if keyword in new else f"has lost its {keyword}"
+
+    def _is_same(self, old: Any, new: Any) -> bool:
+        """Whether two parts are the same to the letter, and so is all that they refer to."""
+        return canonical(old) == canonical(new) and references_in(new) <= self._unchanged
+
+    @cached_property
+    def _unchanged(self) -> frozenset[str]:
+        return same_references(self._old, self._new)
 
     def _members(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         before, after = old.get("properties", {}), new.get("properties", {})
         for name in new.get("required", ()):
             if name not in old.get("required", ()):
                 yield _join(path, name), "is now required" if name in before else "was added and is required"
-        rest = new.get("additionalProperties", True)
+        others, rest = _other_members(old), _other_members(new)
         for name, schema in before.items():
             if name in after:
                 yield from self._compare(schema, after[name], _join(path, name))
@@ -84,20 +103,35 @@ class Comparison:
                 yield _join(path, name), "was removed"
             else:
                 yield from self._compare(schema, rest, _join(path, name))
-        others = old.get("additionalProperties", True)
+        for name in after:
+            if name not in before:
+                yield from self._named(old, name, after[name], _join(path, name))
+        for pattern, schema in old.get("patternProperties", {}).items():
+            if pattern not in new.get("patternProperties", {}):
+                yield from self._compare(schema, rest, _join(path, pattern))
         if others is not False and rest is False:
             yield path, "no longer accepts other parameters"
         elif others is not False:
             yield from self._compare(others, rest, _join(path, "*"))
 
+    def _named(self, old: dict[str, Any], name: str, schema: Any, path: str) -> Iterator[Change]:
+        """A member that only the new schema speaks of, against what the old one accepted under any such name."""
+        patterns = old.get("patternProperties", {})
+        matching = [former for pattern, former in patterns.items() if validator({"pattern": pattern}).is_valid(name)]
+        for former in matching or [_other_members(old)]:
+            # Who calls had no reason to send a member that nothing was said about, and it did nothing: a new optional
+            # parameter is safe. Where any name had a meaning (a map of texts), callers use names of their own. And
+            # who reads an output does count on what was said of its members.
+            if self._is_promise or isinstance(former, dict):
+                yield from self._compare(former, schema, path)
+
     def _items(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
         for index in range(max(len(before), len(after))):
-            one = before[index] if index < len(before) else old.get("items", True)
-            other = after[index] if index < len(after) else new.get("items", True)
+            one = before[index] if index < len(before) else _other_items(old)
+            other = after[index] if index < len(after) else _other_items(new)
             yield from self._compare(one, other, f"{path}[{index}]")
-        if "items" in new:
-            yield from self._compare(old.get("items", True), new["items"], f"{path}[]")
+        yield from self._compare(_other_items(old), _other_items(new), f"{path}[]")
 
     def _choices(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         """Each form that was accepted must still fit one of the new forms."""
@@ -113,9 +147,9 @@ class Comparison:
         pair = (id(old), id(new))
         if pair not in self._kept:
             self._kept[pair] = (True, old, new)
-            inner = Comparison(self._old, self._new)
-            inner._kept = self._kept
-            self._kept[pair] = (next(inner._compare(old, new, ""), None) is None, old, new)
+            met, self._met = self._met, {}  # what was told elsewhere counts here again
+            self._kept[pair] = (next(self._compare(old, new, ""), None) is None, old, new)
+            self._met = met
         return self._kept[pair][0]
 
 
@@ -146,19 +180,21 @@ def _values(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Cha
 
 
 def _value_set(schema: dict[str, Any]) -> dict[bytes, Any] | None:
-    if "const" in schema:
-        return {canonical(schema["const"]): schema["const"]}
-    return {canonical(value): value for value in schema["enum"]} if "enum" in schema else None
+    listed = {canonical(value): value for value in schema["enum"]} if "enum" in schema else None
+    if "const" not in schema:
+        return listed
+    key = canonical(schema["const"])
+    return {key: schema["const"]} if listed is None or key in listed else {}
 
 
 def _bounds(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
     checks: list[tuple[tuple[str, ...], Callable[[Any, Any], bool]]] = [
-        (_AT_LEAST, lambda before, after: bool(after > before)),
-        (_AT_MOST, lambda before, after: bool(after < before)),
+        (AT_LEAST, lambda before, after: bool(after > before)),
+        (AT_MOST, lambda before, after: bool(after < before)),
     ]
     for keywords, is_tighter in checks:
         for keyword in keywords:
-            if keyword not in new:
+            if keyword not in new or (keyword.endswith("Contains") and "contains" not in old):
                 continue
             if keyword not in old:
                 if not (keyword.startswith("min") and keyword != "minimum" and new[keyword] == 0):
@@ -167,15 +203,12 @@ def _bounds(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Cha
                 yield path, f"has a {keyword} of {new[keyword]}, was {old[keyword]}"
 
 
-def _resolved(root: Any, schema: Any) -> Any:
-    """Where a `$ref` leads; what stands beside it is kept."""
-    for _ in range(MAX_REFERENCES):
-        if not isinstance(schema, dict) or "$ref" not in schema:
-            break
-        target = followed(root, schema["$ref"])
-        beside = {name: value for name, value in schema.items() if name != "$ref"}
-        schema = {**target, **beside} if isinstance(target, dict) else target
-    return schema
+def _other_members(schema: dict[str, Any]) -> Any:
+    return schema.get("additionalProperties", schema.get("unevaluatedProperties", True))
+
+
+def _other_items(schema: dict[str, Any]) -> Any:
+    return schema.get("items", schema.get("unevaluatedItems", True))
 
 
 def _join(path: str, name: str) -> str:

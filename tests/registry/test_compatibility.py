@@ -34,6 +34,12 @@ def google(*scopes: str) -> dict[str, Any]:
     return {"requirements": {"authorization": [{"id": "google", "oauth2": {"scopes": list(scopes)}}]}}
 
 
+def at_most(bound: int, **properties: Any) -> dict[str, Any]:
+    """An input whose definition q, which p refers to, has this maximum."""
+    shelf = {"q": {"type": "integer", "maximum": bound}, "p": {"items": {"$ref": "#/$defs/q"}}}
+    return {"input": {**takes(**properties)["input"], "$defs": shelf}}
+
+
 NAME = {"$defs": {"name": {"type": "string"}}}
 BREAKING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (
@@ -102,6 +108,84 @@ BREAKING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         takes(a={"anyOf": [{"type": "string"}]}),
         "parameter a no longer accepts one of its forms",
     ),
+    (
+        "behind a reference in allOf",
+        at_most(100, a={"allOf": [{"$ref": "#/$defs/q"}]}),
+        at_most(1, a={"allOf": [{"$ref": "#/$defs/q"}]}),
+        "parameter a has another allOf",
+    ),
+    (
+        "behind a reference in a reference in not",
+        at_most(1, a={"not": {"items": {"$ref": "#/$defs/p"}}}),
+        at_most(100, a={"not": {"items": {"$ref": "#/$defs/p"}}}),
+        "parameter a has another not",
+    ),
+    (
+        "behind a reference with a looser bound beside it",
+        at_most(100, a={"$ref": "#/$defs/q", "maximum": 500}),
+        at_most(1, a={"$ref": "#/$defs/q", "maximum": 500}),
+        "parameter a has a maximum of 1, was 100",
+    ),
+    (
+        "tighter beside a reference",
+        at_most(100, a={"$ref": "#/$defs/q"}),
+        at_most(100, a={"$ref": "#/$defs/q", "maximum": 1}),
+        "parameter a has a maximum of 1, was 100",
+    ),
+    (
+        "one more must be contained",
+        takes(a={"contains": {"type": "string"}, "minContains": 0}),
+        takes(a={"contains": {"type": "string"}}),
+        "parameter a has a minContains of 1, was 0",
+    ),
+    (
+        "a name of a map given a meaning",
+        {"input": {"type": "object", "additionalProperties": {"type": "string"}}},
+        {"input": {"type": "object", "properties": {"n": {"type": "number"}}, "additionalProperties": True}},
+        "parameter n must now be of type number",
+    ),
+    (
+        "names by pattern no longer accepted",
+        {"input": {**takes()["input"], "patternProperties": {"^x-": {}}}},
+        takes(),
+        "parameter ^x- is no longer accepted",
+    ),
+    (
+        "removed where the rest is refused as unevaluated",
+        {"input": {**takes_open(a={}, b={})["input"], "unevaluatedProperties": False}},
+        {"input": {**takes_open(a={})["input"], "unevaluatedProperties": False}},
+        "parameter b was removed",
+    ),
+    (
+        "no longer looked at where the rest is refused as unevaluated",
+        {"input": {"type": "object", "allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}},
+        {"input": {"type": "object", "unevaluatedProperties": False}},
+        "input has lost its allOf",
+    ),
+    (
+        "items no longer looked at where the rest is refused as unevaluated",
+        takes(a={"items": True, "unevaluatedItems": False}),
+        takes(a={"unevaluatedItems": False}),
+        "parameter a[] is no longer accepted",
+    ),
+    (
+        "members no longer looked at where the rest is refused as unevaluated",
+        takes(a={"additionalProperties": True, "unevaluatedProperties": False}),
+        takes(a={"unevaluatedProperties": False}),
+        "parameter a no longer accepts other parameters",
+    ),
+    (
+        "output member no longer spoken of",
+        gives({"type": "object", "properties": {"total": {"type": "number"}}}),
+        gives({"type": "object"}),
+        "output total may now differ",
+    ),
+    (
+        "output widened behind a reference in allOf",
+        gives({"allOf": [{"$ref": "#/$defs/q"}], "$defs": {"q": {"maximum": 1}}}),
+        gives({"allOf": [{"$ref": "#/$defs/q"}], "$defs": {"q": {"maximum": 9}}}),
+        "output may now differ",
+    ),
     ("output widened", gives({"type": "number"}), gives({"type": ["number", "null"]}), "output may now differ"),
     ("output value added", gives({"enum": ["x"]}), gives({"enum": ["x", "y"]}), "output may now differ"),
     (
@@ -129,6 +213,23 @@ BREAKING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 SAFE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("nothing", {}, {}),
     ("optional parameter added", takes(a={}), takes(a={}, b={"type": "string"})),
+    ("optional parameter added where others were ignored", takes_open(a={}), takes_open(a={}, b={"type": "string"})),
+    ("output member added", gives({"type": "object"}), gives({"type": "object", "properties": {"a": {}}})),
+    (
+        "nothing, with a looser bound beside a reference",
+        at_most(9, a={"$ref": "#/$defs/q", "maximum": 99, "properties": {"b": {"$ref": "#/$defs/p"}}}),
+        at_most(9, a={"$ref": "#/$defs/q", "maximum": 99, "properties": {"b": {"$ref": "#/$defs/p"}}}),
+    ),
+    (
+        "a definition changed that nothing refers to",
+        at_most(9, a={"allOf": [{"type": "string"}]}),
+        at_most(1, a={"allOf": [{"type": "string"}]}),
+    ),
+    (
+        "what was the case is said",
+        takes(a={"contains": {"type": "string"}}),
+        takes(a={"contains": {"type": "string"}, "minContains": 1}),
+    ),
     ("description changed", {}, {"description": "Other."}),
     (
         "parameter described",
@@ -188,6 +289,11 @@ def test_a_recursive_schema_comes_to_an_end() -> None:
         }
     }
     assert verdict(tree, tree).level == "safe"
+
+
+def test_a_schema_that_became_recursive_comes_to_an_end() -> None:
+    nested = {"type": "object", "additionalProperties": {"$ref": "#"}}
+    assert verdict({"input": {"type": "object"}}, {"input": nested}).level == "breaking"
 
 
 @pytest.mark.django_db

@@ -1,0 +1,86 @@
+"""Where no narrowing is told, the new schema accepts all that the old one did; the validator is the measure."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.schemachange import Comparison
+from registry.schemacheck import problems
+from registry.schemaparts import validator
+
+BOUND = st.integers(0, 3)
+SMALL = st.sampled_from(
+    [True, False, {}, {"type": "integer"}, {"type": "string"}, {"maximum": 1}, {"$ref": "#/$defs/q"}]
+)
+
+
+def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    named = st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+    several = st.lists(inner, min_size=1, max_size=2)
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["integer", "object", "array", ["integer", "object"]]),
+            "$ref": st.sampled_from(["#/$defs/q", "#/$defs/p"]),
+            "maximum": BOUND,
+            "minimum": BOUND,
+            "enum": st.lists(BOUND, min_size=1, max_size=3, unique=True),
+            "required": st.sampled_from([["a"], ["a", "b"]]),
+            "properties": named,
+            "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=1),
+            "additionalProperties": inner,
+            "unevaluatedProperties": SMALL,
+            "items": inner,
+            "prefixItems": several,
+            "unevaluatedItems": SMALL,
+            "contains": SMALL,
+            "minContains": BOUND,
+            "allOf": several,
+            "anyOf": several,
+            "not": SMALL,
+        },
+    ).map(lambda schema: dict(list(schema.items())[:4]))
+
+
+SCHEMA = st.recursive(SMALL, keywords, max_leaves=4).filter(lambda schema: isinstance(schema, dict))
+WHOLE = st.builds(
+    lambda schema, q, p: {**schema, "$defs": {"q": q, "p": p}},
+    SCHEMA,
+    st.sampled_from([{}, {"type": "integer"}, {"maximum": 2}, {"properties": {"a": {"maximum": 1}}}]),
+    st.sampled_from([{"$ref": "#/$defs/q"}, {"$ref": "#/$defs/q", "maximum": 3}, {"items": {"$ref": "#/$defs/q"}}]),
+)
+_PARTS: list[Any] = [0, 1, 2, 3, "x", [], {}, [0], {"a": 1}]
+VALUES: list[Any] = [
+    *_PARTS,
+    *({"a": part} for part in _PARTS),
+    *({"b": part} for part in _PARTS),
+    *({"a": 1, "b": part, "c": 1} for part in _PARTS),
+    *([part] for part in _PARTS),
+    *([1, part] for part in _PARTS),
+]
+
+
+@settings(max_examples=1_500, deadline=None)
+@given(st.one_of(st.tuples(WHOLE, WHOLE), WHOLE.flatmap(lambda old: st.tuples(st.just(old), changed(old)))))
+def test_what_is_not_told_is_still_accepted(pair: tuple[Any, Any]) -> None:
+    old, new = pair
+    if problems(old) or problems(new):
+        return
+    if any(Comparison(old, new, is_promise=True).narrowings()):
+        return
+    before, after = validator(old), validator(new)
+    assert [value for value in VALUES if before.is_valid(value) and not after.is_valid(value)] == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(WHOLE)
+def test_what_did_not_change_is_not_told(schema: Any) -> None:
+    if not problems(schema):
+        assert list(Comparison(schema, {**schema}, is_promise=True).narrowings()) == []
+
+
+def changed(old: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """The same schema with something taken away, or with other definitions."""
+    fewer = st.sampled_from(sorted(old)).map(lambda word: {k: v for k, v in old.items() if k != word or k == "$defs"})
+    return st.one_of(fewer, WHOLE.map(lambda other: {**old, "$defs": other["$defs"]}))
