@@ -15,6 +15,7 @@ from registry.schemaparts import escaped, validator
 
 MAX_VIOLATIONS = 20
 MAX_DEPTH = 8
+MAX_NAME = 100  # characters
 MAX_PARTS = 200  # parts of one value that are looked at one by one
 
 _TYPES = {
@@ -229,5 +230,11 @@ def _words(types: Any) -> str:
 
 
 def _violation(path: tuple[str, ...], message: str) -> Violation:
-    pointer = "".join(f"/{escaped(step)}" for step in path)
-    return Violation(parameter=path[0] if path else "", path=pointer, message=message)
+    names = [_clipped(step) for step in path]
+    pointer = "".join(f"/{escaped(name)}" for name in names)
+    return Violation(parameter=names[0] if names else "", path=pointer, message=message)
+
+
+def _clipped(name: str) -> str:
+    """A name as it is told: the caller may have made it up, and as long as a body can be."""
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"

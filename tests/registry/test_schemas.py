@@ -70,6 +70,15 @@ def test_every_broken_parameter_is_named_and_no_value_is_repeated() -> None:
     assert "s3cret" not in repr(violations)
 
 
+def test_a_name_that_the_caller_made_up_is_told_in_short() -> None:
+    (violation,) = compiled(ADD).violations({"a": 1, "b": 2, "k" * 990_000: 1})
+    assert violation.parameter == "k" * 99 + "…"
+    assert violation.path == f"/{violation.parameter}"
+    assert told({"properties": {"k" * 100: {"type": "string"}}}, {"k" * 100: 1}) == {
+        "/" + "k" * 100: "Must be a string"
+    }
+
+
 def test_the_same_schema_is_compiled_once() -> None:
     assert compiled(ADD) is compiled(dict(reversed(ADD.items())))
 
