@@ -4,10 +4,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
-from rest_framework.filters import BaseFilterBackend, OrderingFilter
+from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
 from rest_framework.request import Request
 
-_ALWAYS = frozenset({"page", "page_size", "ordering", "search", "format"})
+_ALWAYS = frozenset({"page", "page_size", "ordering", "format"})
 
 
 class KnownParameters(BaseFilterBackend):
@@ -16,7 +16,8 @@ class KnownParameters(BaseFilterBackend):
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         filters = getattr(view, "filterset_class", None)
         filtered = filters.base_filters if filters else ()
-        refuse_unknown(request, *_ALWAYS, *filtered, *getattr(view, "more_parameters", ()))
+        searched = ("search",) if _is_searched(view) else ()
+        refuse_unknown(request, *_ALWAYS, *searched, *filtered, *getattr(view, "more_parameters", ()))
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -49,6 +50,12 @@ def refuse_unknown(request: Request, *known: str) -> None:
     told = f"Not known here; there are {', '.join(sorted(known))}."
     if unknown := sorted(set(request.query_params) - set(known)):
         raise ValidationError({name: [told] for name in unknown})
+
+
+def _is_searched(view: Any) -> bool:
+    """Whether words are looked for in this list: in its search fields, or by a search of its own."""
+    searches = [backend for backend in view.filter_backends if issubclass(backend, SearchFilter)]
+    return any(search is not SearchFilter or hasattr(view, "search_fields") for search in searches)
 
 
 def _told(view: Any) -> str:

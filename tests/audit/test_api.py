@@ -166,6 +166,12 @@ def test_seals_and_status_are_for_those_who_see_everything(stranger: Client, aud
     assert auditor.get(address).status_code == 200
 
 
+def test_where_nothing_is_searched_a_search_is_refused(auditor: Client) -> None:
+    answer = auditor.get("/api/audit/seals/", {"search": "x"})
+    assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (400, ["search"])
+    assert auditor.get(EVENTS, {"search": "x"}).status_code == 200
+
+
 def test_without_a_login_there_is_nothing(db: None) -> None:
     for address in (EVENTS, f"{EVENTS}export/", "/api/audit/seals/", "/api/audit/status/"):
         assert Client().get(address).status_code == 401
