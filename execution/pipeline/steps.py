@@ -87,7 +87,7 @@ def check_requirements(tool: ToolSpec, context: CallContext) -> None:
     secrets = [need["id"] for need in needs.get("secrets", ()) if not context.secrets.get(need["id"])]
     missing: dict[str, Any] = {}
     if tokens:
-        page = f"{settings.PLACET_URL}/admin/registry/tool/{tool.id}/change/"
+        page = f"{settings.PLACET_URL}/catalogue/{tool.toolkit}/{tool.name}/"
         missing["authorization"] = [{"id": name, "url": page} for name in tokens]
     if secrets:
         missing["secrets"] = [{"id": name} for name in secrets]

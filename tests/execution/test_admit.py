@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.conf import settings
 from django.db import IntegrityError, connection
 from guardian.shortcuts import remove_perm
 
@@ -142,7 +143,9 @@ def test_what_the_tool_requires_and_the_caller_did_not_bring_is_named(call: Make
     assert outcome.failure is not None
     assert outcome.failure.code is ErrorCode.MISSING_REQUIREMENT
     missing = outcome.failure.missing_requirements
-    assert [need["id"] for need in missing["authorization"]] == ["google"]
+    (need,) = missing["authorization"]
+    assert need["id"] == "google"
+    assert need["url"] == f"{settings.PLACET_URL}/catalogue/Lab/Needy/"
     assert missing["user_id"] is True
     assert "secrets" not in missing
 
