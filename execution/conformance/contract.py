@@ -16,7 +16,7 @@ FIELDS = ("code", "reason", "retryable", "message", "details")
 
 def answers(probe: Probe) -> str:
     """answers a valid request with ok"""
-    reply = probe.answered(probe.request())
+    reply = probe.opening()  # What the other checks go on with: another request might be answered otherwise.
     return f"answered {reply.kind} in {reply.seconds * 1000:.0f} ms"
 
 

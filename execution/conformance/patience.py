@@ -26,6 +26,7 @@ def ends_what_takes_too_long(probe: Probe) -> str:
     probe.enveloped()
     if probe.slow is None:
         raise NotApplicable("give --slow-input, an input that takes longer than half a second")
+    probe.first()
     runtime = {**probe.request()["runtime"], "timeout_ms": round(SHORT * 1000)}
     reply = probe.ask(probe.request(input=dict(probe.slow), runtime=runtime), timeout=SHORT + GRACE)
     if reply.status == "DEADLINE_EXCEEDED":

@@ -92,16 +92,23 @@ class Probe:
             raise Failed(f"a valid request was answered {reply.kind}; does --input suit the tool?")
         return reply
 
-    def first(self) -> Reply:
-        """The reply to the first valid request, asked for once; other checks have nothing to judge without it."""
+    def opening(self) -> Reply:
+        """The reply to the first valid request, asked for once; Failed, each time, if it was none to go on with."""
         if self._first is None:
             try:
                 self._first = self.answered(self.request(request_id=self.first_id))
             except Failed as failed:
                 self._first = failed
         if isinstance(self._first, Failed):
-            raise NotApplicable("no valid request was answered")
+            raise self._first
         return self._first
+
+    def first(self) -> Reply:
+        """The same for the checks that have nothing to judge without it."""
+        try:
+            return self.opening()
+        except Failed:
+            raise NotApplicable("no valid request was answered") from None
 
     def response(self) -> dict[str, Any]:
         """The first reply as a response; only where the contract's envelope is spoken."""

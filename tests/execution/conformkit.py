@@ -81,7 +81,10 @@ class Tool:
         if asked["input"] == DENIED:
             told = self._error(asked, "permission_denied", "Not for you")
             return told if self.does("deny by error") else {**told, "status": "denied"}
-        told = {**self._envelope(asked, "ok"), "output": {"result": "hello!", "n": next(self.count)}}
+        number = next(self.count)
+        if (number > 1 and self.does("tire after one")) or self.does("never work"):
+            return self._error(asked, "execution_failed", "Nothing is left")
+        told = {**self._envelope(asked, "ok"), "output": {"result": "hello!", "n": number}}
         if not self.does("forget"):
             told["output"].pop("n")
         if self.does("list its output"):
@@ -167,7 +170,10 @@ def http(tool: Tool) -> Iterator[str]:
             return as_json({"message": "It broke"}, 503)(session)
         if tool.does("end in doubt"):
             return as_json({"status": "ok", "error": {"code": "x"}})(session)
-        number = next(tool.count) if tool.does("forget") else 0
+        number = next(tool.count)
+        if (number > 1 and tool.does("tire after one")) or tool.does("never work"):
+            return as_json({"message": "Nothing is left"}, 409)(session)
+        number = number if tool.does("forget") else 0
         return as_json({"status": "queued", "number": number})(session)
 
     with toolserver({"/": act}) as server:

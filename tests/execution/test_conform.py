@@ -188,6 +188,19 @@ def test_what_does_not_answer_at_all_fails_once_and_the_rest_is_not_judged(act: 
     ]
 
 
+@pytest.mark.parametrize("runtime", ENDPOINTS)
+def test_a_tool_that_never_answers_ok_fails_once_and_the_rest_is_not_judged(runtime: str) -> None:
+    found = checked(Tool("never work"), runtime)
+    assert (found["pass"], found["fail"]) == ([], ["answers a valid request with ok"])
+
+
+@pytest.mark.parametrize("runtime", ENDPOINTS)
+def test_a_tool_that_answers_ok_once_is_judged_by_that_answer_and_fails_what_asks_again(runtime: str) -> None:
+    found = checked(Tool("tire after one"), runtime)
+    assert "answers a valid request with ok" in found["pass"]
+    assert "goes on after a caller left in the middle" in found["fail"]
+
+
 def test_the_table_has_a_line_for_each_check_and_a_sum() -> None:
     with conformkit.external(Tool("lose the trace")) as url:
         code, printed = conform(url, "external", **ALL)
