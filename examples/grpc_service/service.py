@@ -1,6 +1,6 @@
 """A tool that is a gRPC service: one method, Tool Contract v1 as JSON in both directions.
 
-python examples/grpc_service/service.py --port 50061
+.venv/bin/python examples/grpc_service/service.py --port 50061
 """
 
 import argparse

@@ -26,23 +26,26 @@ class Stock:
     """POST /stock: Tool Contract v1. A request that comes again gets the answer it already had."""
 
     def __init__(self) -> None:
-        self._left = {"apple": 12, "pear": 3}
+        self._left = {"apple": 1200, "pear": 300}
         self._answers: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
 
     def execute(self, asked: Any) -> Answer:
-        version = str(asked.get("tool_contract_version") or "v1").strip().lower()
-        if version != "v1":
-            return 200, _error(asked, "invalid_input", "tool_invalid_input", "This service speaks v1")
+        if refusal := _refusal(asked):
+            return 200, refusal
         with self._lock:
-            request_id = str(asked.get("request_id") or "")
+            request_id = str(asked["request_id"]).strip()
             if request_id not in self._answers:
                 self._answers[request_id] = self._reserve(asked)
             return 200, self._answers[request_id]
 
     def _reserve(self, asked: Any) -> dict[str, Any]:
-        item, wanted = asked["input"]["item"], asked["input"]["count"]
-        left = self._left.get(item)
+        given = asked.get("input")
+        given = given if isinstance(given, dict) else {}
+        item, wanted = given.get("item"), given.get("count")
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
+            return _invalid(asked, "input.count", "count must be a number from 1 on")
+        left = self._left.get(item) if isinstance(item, str) else None
         if left is None:
             known = {"items": sorted(self._left)}
             return _error(asked, "execution_failed", "tool_backend_failure", f"There is no {item} here", known)
@@ -54,19 +57,37 @@ class Stock:
         return {**_answer(asked, "ok"), "output": {"reservation": f"R-{len(self._answers) + 1}", "left": left - wanted}}
 
 
+def _refusal(asked: Any) -> dict[str, Any] | None:
+    """What the contract refuses before anything is done, in its order: version, request_id, tool.name."""
+    if not isinstance(asked, dict):
+        return _invalid({}, "", "This is not a JSON object")
+    if str(asked.get("tool_contract_version") or "v1").strip().lower() != "v1":
+        return _invalid(asked, "tool_contract_version", "This service speaks v1", expected="v1")
+    if not str(asked.get("request_id") or "").strip():
+        return _invalid(asked, "request_id", "request_id is missing")
+    tool = asked.get("tool")
+    if not isinstance(tool, dict) or not str(tool.get("name") or "").strip():
+        return _invalid(asked, "tool.name", "tool.name is missing")
+    return None
+
+
 def _answer(asked: Any, status: str) -> dict[str, Any]:
     return {
         "tool_contract_version": "v1",
-        "request_id": asked.get("request_id"),
+        "request_id": asked.get("request_id") or "",
         "status": status,
-        "usage": {"attempt": asked.get("attempt", 1), "duration_ms": 1},
-        "trace": asked.get("trace", {}),
+        "usage": {"attempt": asked.get("attempt") or 1, "duration_ms": 1},
+        "trace": asked.get("trace") or {},
     }
 
 
 def _error(asked: Any, code: str, reason: str, message: str, details: dict[str, Any] | None = None) -> dict[str, Any]:
     told = {"code": code, "reason": reason, "retryable": False, "message": message, "details": details or {}}
     return {**_answer(asked, "error"), "error": told}
+
+
+def _invalid(asked: Any, field: str, message: str, **more: Any) -> dict[str, Any]:
+    return _error(asked, "invalid_input", "tool_invalid_input", message, {"field": field, **more})
 
 
 def handler(doors: dict[str, Callable[[Any], Answer]]) -> type[BaseHTTPRequestHandler]:

@@ -1,7 +1,7 @@
 """An MCP server with a few tools, made with the official SDK; Placet calls them through its mcp runtime.
 
-pip install mcp
-python examples/mcp_server/server.py --port 8331
+.venv/bin/pip install 'mcp>=2.3,<3'
+.venv/bin/python examples/mcp_server/server.py --port 8331
 """
 
 import argparse

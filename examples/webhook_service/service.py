@@ -33,7 +33,10 @@ class Service(BaseHTTPRequestHandler):
         if self.path != PATH or not length.isdigit() or int(length) > MAX_BODY:
             self.answer(404)
             return
-        asked = json.loads(self.rfile.read(int(length)))
+        asked = read(self.rfile.read(int(length)))
+        if refusal := refused(asked):
+            self.answer(200, refusal)  # there is nothing to wait for
+            return
         request_id = asked["request_id"]
         with _lock:  # the same request again is the same job: it is started once
             is_new = request_id not in _jobs
@@ -65,6 +68,44 @@ class Service(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
+def read(body: bytes) -> dict[str, Any]:
+    """The request; an empty one if it is none."""
+    try:
+        asked = json.loads(body)
+    except ValueError:
+        return {}
+    return asked if isinstance(asked, dict) else {}
+
+
+def refused(asked: dict[str, Any]) -> dict[str, Any] | None:
+    """What the contract refuses at once, in its order: version, request_id, tool.name; then an input without text."""
+    tool, given = asked.get("tool"), asked.get("input")
+    if str(asked.get("tool_contract_version") or "v1").strip().lower() != "v1":
+        details = {"field": "tool_contract_version", "expected": "v1"}
+    elif not isinstance(asked.get("request_id"), str) or not asked["request_id"].strip():
+        details = {"field": "request_id"}
+    elif not isinstance(tool, dict) or not str(tool.get("name") or "").strip():
+        details = {"field": "tool.name"}
+    elif not isinstance(given, dict) or not isinstance(given.get("text"), str):
+        details = {"field": "input.text"}
+    else:
+        return None
+    message = f"{details['field']} is missing or not what this service takes"
+    told = {"code": "invalid_input", "reason": "tool_invalid_input", "retryable": False, "message": message}
+    return {**envelope(asked, "error"), "error": {**told, "details": details}}
+
+
+def envelope(asked: dict[str, Any], status: str, seconds: float = 0.0) -> dict[str, Any]:
+    """What every response says, and repeats of its request."""
+    return {
+        "tool_contract_version": "v1",
+        "request_id": asked.get("request_id") or "",
+        "status": status,
+        "usage": {"attempt": asked.get("attempt") or 1, "duration_ms": round(seconds * 1000)},
+        "trace": asked.get("trace") or {},
+    }
+
+
 def work(asked: dict[str, Any], url: str, token: str, server: Any) -> None:
     """The job itself, and the push of its answer."""
     request_id = asked["request_id"]
@@ -72,9 +113,9 @@ def work(asked: dict[str, Any], url: str, token: str, server: Any) -> None:
         response = _jobs[request_id]
     if response is None:
         time.sleep(server.takes)
-        text = str(asked["input"]["text"])
+        text = asked["input"]["text"]
         report = {"words": len(text.split()), "longest": max(text.split(), key=len, default="")}
-        response = {"tool_contract_version": "v1", "request_id": request_id, "status": "ok", "output": report}
+        response = {**envelope(asked, "ok", server.takes), "output": report}
         with _lock:
             _jobs[request_id] = response
     if url and server.pushes:
