@@ -38,10 +38,10 @@ def lost(call: Call) -> Rows:
     return _rows(call.pk, call.fence, "", call.started_at, "lost", "", "", None, NO_TRAFFIC)
 
 
-def cancelled(call: Call, failure: Failure) -> Rows:
+def cancelled(call: Call, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> Rows:
     """An attempt that nobody waits for any more."""
     told = (failure.code.wire, failure.message)
-    return _rows(call.pk, call.fence, "", call.started_at, "cancelled", *told, None, NO_TRAFFIC)
+    return _rows(call.pk, call.fence, "", call.started_at, "cancelled", *told, None, traffic)
 
 
 def _rows(call: Any, number: int, where: str, started: datetime | None, *ending: Any) -> Rows:

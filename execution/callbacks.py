@@ -77,6 +77,11 @@ def close(call: UUID, fence: int) -> None:
     still.update(state=Callback.State.CLOSED, **_SETTLED)
 
 
+def traffic_of(row: Callback) -> Traffic:
+    """What went over the network for it so far: the request, and each look."""
+    return Traffic(row.sent, row.received, row.upstream_status)
+
+
 def is_late(row: Callback) -> bool:
     """Whether its time is over, by the database's clock."""
     return not Callback.objects.filter(pk=row.pk, deadline__gt=Now()).exists()
@@ -112,6 +117,10 @@ def forgotten() -> list[int]:
     lost = Callback.objects.filter(state=Callback.State.OPEN, next_poll_at__lt=Later(-FORGOTTEN))
     found = list(lost.order_by("next_poll_at").values_list("pk", flat=True)[:BATCH])
     return [pk for pk in found if lost.filter(pk=pk).update(next_poll_at=Later(0))]
+
+
+def of_attempt(call: UUID, fence: int) -> Callback:
+    return Callback.objects.get(call_id=call, fence=fence)
 
 
 def of_request(request_id: str) -> QuerySet[Callback]:

@@ -50,7 +50,8 @@ def cancel(call: Call, actor: str) -> bool:
         if not waiting.update(**_ENDED, state=State.CANCELLED, error=error, cancel_requested=True):
             return False
         callbacks.close(row.pk, row.fence)
-        rows.insert(*attempts.cancelled(row, _CANCELLED))
+        spent = callbacks.traffic_of(callbacks.of_attempt(row.pk, row.fence))
+        rows.insert(*attempts.cancelled(row, _CANCELLED, spent))
         detail = {"attempt": row.fence, "code": _CANCELLED.code.wire, "message": _CANCELLED.message}
         entry = Entry(event="call.cancelled", actor=actor, outcome="failed", detail=detail)
         trail.append(trail.chain_of("call", str(row.pk), is_locked=True), entry, trace_id=row.trace_id)

@@ -199,7 +199,11 @@ def test_a_cancelled_call_ends_and_its_answer_is_409(client: Client, robot: NewA
     calls.cancel(row, actor="agent:robot")
     state, error = ended(row)
     assert (state, error["code"], row.sealed) == ("cancelled", "canceled", None)
-    assert row.attempts.get().status == "cancelled"
+    attempt = row.attempts.get()
+    assert (attempt.status, attempt.upstream_status) == ("cancelled", "202")
+    assert (attempt.sent, attempt.received) == (waiting().sent, waiting().received)
+    assert attempt.sent > 100
+    assert attempt.received > 10
     assert push(client, ok({"n": 1}), bearer(tool.token)).status_code == 409
     assert ended(row)[0] == "cancelled"
     assert waiting().sealed_needles is None
