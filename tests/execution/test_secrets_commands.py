@@ -101,6 +101,23 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(shell: Any, arguments
         assert str(given) not in str(caught.value)
 
 
+def test_a_value_for_a_secret_that_lies_elsewhere_is_refused_and_says_where(shell: Any) -> None:
+    shell("set_secret", "search-key", "--source", "env")
+    with pytest.raises(CommandError, match="source of search-key is env; the value is set there") as caught:
+        shell("set_secret", "search-key", "--description", "For search", given=VALUE)
+    assert VALUE not in str(caught.value)
+    assert (Secret.objects.get().description, SecretVersion.objects.count()) == ("", 0)
+    assert shell("set_secret", "search-key", "--source", "env", "--description", "For search") == "search-key is kept\n"
+    assert Secret.objects.get().description == "For search"
+
+
+def test_a_secret_keeps_its_source(shell: Any) -> None:
+    shell("set_secret", "search-key", given=VALUE)
+    with pytest.raises(CommandError, match="delete it to begin anew"):
+        shell("set_secret", "search-key", "--source", "vault")
+    assert Secret.objects.get().source == "stored"
+
+
 def test_a_new_version_with_a_wrong_toolkit_changes_nothing(shell: Any) -> None:
     keep()
     with pytest.raises(CommandError):

@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = (
         "Keep a secret. Its value is read from standard input: a text, or a JSON object of texts such as "
         '{"client_id": "…", "client_secret": "…"}. If the secret exists, this is its new version. '
-        "With --source the value lies elsewhere, and nothing is read."
+        "With --source env, file or vault the value lies there, and nothing is read."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,14 +25,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--toolkit", metavar="TOOLKIT", action="append", help="may use it, repeatable; without any, all may"
         )
-        parser.add_argument("--source", choices=Secret.Source.values, default=Secret.Source.STORED)
+        parser.add_argument("--source", choices=Secret.Source.values, help="where the value lies (stored)")
         parser.add_argument("--path", default="", help="where it lies in Vault, below the mount (the name)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         secret = Secret.objects.filter(name=options["name"]).first()
-        is_stored = (secret.source if secret else options["source"]) == Secret.Source.STORED
+        source = options["source"] or Secret.Source.STORED
         try:
-            values = _value() if is_stored else None
+            _check_source(secret, source)
+            values = _value() if source == Secret.Source.STORED else None
             with transaction.atomic():
                 said = self._kept(secret, values, options)
         except (SecretError, ValueProblem) as error:
@@ -42,11 +43,9 @@ class Command(BaseCommand):
     def _kept(self, secret: Secret | None, values: Any, options: dict[str, Any]) -> str:
         asked: dict[str, Any] = {"path": options["path"], "toolkits": options["toolkit"] or ()}
         if secret is None:
-            asked |= {"source": options["source"], "description": options["description"] or ""}
+            asked |= {"source": options["source"] or Secret.Source.STORED, "description": options["description"] or ""}
             made = secretstore.create(options["name"], values, actor="shell", **asked)
             return f"{made.name} is kept" + (", version 1" if values is not None else f"; its source is {made.source}")
-        if options["source"] not in (secret.source, Secret.Source.STORED):
-            raise SecretError(f"The source of {secret.name} is {secret.source}; delete it to begin anew.")
         version = secretstore.add_version(secret, values, actor="shell") if values is not None else None
         changed = {
             "description": options["description"],
@@ -55,6 +54,18 @@ class Command(BaseCommand):
         }
         secretstore.change(secret, actor="shell", **changed)
         return f"{secret.name} is kept" + (f", version {version.number}" if version is not None else "")
+
+
+def _check_source(secret: Secret | None, source: str) -> None:
+    """A value for a secret that lies elsewhere would be dropped, and a source cannot be changed."""
+    if secret is None or secret.source == source:
+        return
+    if source == Secret.Source.STORED:
+        raise SecretError(
+            f"The source of {secret.name} is {secret.source}; the value is set there. "
+            f"Say --source {secret.source} to change anything else about it."
+        )
+    raise SecretError(f"The source of {secret.name} is {secret.source}; delete it to begin anew.")
 
 
 def _value() -> Any:
