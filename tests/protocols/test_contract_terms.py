@@ -106,6 +106,7 @@ def test_check_22_a_caller_may_ask_for_fewer_attempts_and_never_for_more(
     [
         ({"runtime": {"timeout_ms": "100"}}, "runtime.timeout_ms"),
         ({"runtime": {"timeout_ms": True}}, "runtime.timeout_ms"),
+        ({"runtime": {"timeout_ms": 0.001}}, "runtime.timeout_ms"),
         ({"runtime": {"max_attempts": []}}, "runtime.max_attempts"),
         ({"runtime": "fast"}, "runtime"),
         ({"task_id": 7}, "task_id"),

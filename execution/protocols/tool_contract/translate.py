@@ -166,6 +166,8 @@ def _terms(body: Mapping[str, Any]) -> Terms:
     """What the caller asks for less of, and what it calls its errand; numbers that are no limit limit nothing."""
     runtime = _object(body, "runtime")
     timeout, attempts = _number(runtime, "timeout_ms"), _number(runtime, "max_attempts")
+    if 0 < timeout < 1:
+        raise NotARequest("runtime.timeout_ms", "runtime.timeout_ms must be at least 1, or 0 for the tool's own time")
     terms = Terms(
         timeout=timeout / 1000 if timeout > 0 else None,
         max_attempts=math.ceil(attempts) if attempts > 0 else None,
