@@ -249,6 +249,7 @@ def invocation(
         authorization=claim.context.authorization,
         credentials=credentials,
         timeout=claim.tool.runtime.timeout,
+        is_hurried=claim.is_hurried,
         cancel=claim.cancel,
         on_news=lambda said: _tell(claim, said, speaker),
         return_address=address,

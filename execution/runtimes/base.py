@@ -31,6 +31,7 @@ class Invocation:
     authorization: Mapping[str, str] = field(default_factory=dict)
     credentials: Credentials = NO_CREDENTIALS  # what Placet brings to the tool
     timeout: float = 30.0
+    is_hurried: bool = False  # it is the caller's own time, and so counts before the tool's process is ready, too
     max_answer: int = 1_000_000
     cancel: Cancel
     on_news: Callable[[Mapping[str, Any]], None]  # progress and log lines, as they come

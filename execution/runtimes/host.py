@@ -109,8 +109,15 @@ class Host:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether it has yet to say that it listens."""
+        return not self._is_ready
+
     def is_fit(self) -> bool:
-        """Whether an idle host still lives and has kept silent since its last answer."""
+        """Whether an idle host still lives and has kept silent since its last answer, or is only about to listen."""
+        if self.is_starting:
+            return self._process.poll() is None
         if self._buffer:
             return False
         try:

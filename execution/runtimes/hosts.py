@@ -80,8 +80,9 @@ class HostPool:
     ) -> dict[str, Any]:
         """Has a host of the folder answer one request: the final frame, or a HostError, within `timeout` seconds.
 
-        The time until a host is ready is not the tool's: it has its own limit, `patience`. A confined call gets a
-        host that ran nothing before, has narrow limits, and ends with it.
+        With `patience`, the time until a host is ready is not the tool's and has this limit of its own; without, all
+        has to happen in `timeout`, and a host that was not ready by then is kept for the next call. A confined call
+        gets a host that ran nothing before, has narrow limits, and ends with it.
         """
         ready_by = time.monotonic() + (timeout if patience is None else patience)
         self._enter(folder, ready_by, cancel)
@@ -93,13 +94,17 @@ class HostPool:
             host = found or self._new_host(folder, ready_by, walls)
             with waking(cancel, host.hang_up):
                 host.await_ready(ready_by)
-                deadline = time.monotonic() + timeout
+                deadline = ready_by if patience is None else time.monotonic() + timeout
                 for frame in host.ask(request, deadline, max_answer):
                     if on_frame is not None and frame["kind"] not in FINAL:
                         on_frame(frame)
             is_fit = not frame.pop("is_spent", False) and not walls.is_confined
+        except HostBusy:
+            is_kept = patience is None and not walls.is_confined and not _is_set(cancel)
+            is_fit = is_kept and host is not None and host.is_starting
+            raise
         except HostCrashed as crash:
-            if cancel is not None and cancel.is_set():
+            if _is_set(cancel):
                 raise HostCancelled(is_started=crash.is_started) from None
             raise
         finally:
@@ -125,7 +130,7 @@ class HostPool:
 
     def _enter(self, folder: Path, deadline: float, cancel: Cancel | None) -> None:
         """Takes one of the folder's places, first come, first served."""
-        if cancel is not None and cancel.is_set():
+        if _is_set(cancel):
             raise HostCancelled(is_started=False)
         with self._lock:
             if self._is_closed:
@@ -137,7 +142,7 @@ class HostPool:
             self._queues[folder].append(turn)
         with waking(cancel, turn.set):
             turn.wait(max(0.0, deadline - time.monotonic()))
-        is_cancelled = cancel is not None and cancel.is_set()
+        is_cancelled = _is_set(cancel)
         with self._lock:
             if turn.is_granted and not is_cancelled:
                 return
@@ -230,6 +235,10 @@ class HostPool:
         if self._homes is not None:
             self._homes.forget()
         self._start_empty()
+
+
+def _is_set(cancel: Cancel | None) -> bool:
+    return cancel is not None and cancel.is_set()
 
 
 def _close(reference: "weakref.ref[HostPool]") -> None:

@@ -1,6 +1,7 @@
 """The python runtime: a function in a process of its own, without our keys or our database."""
 
 import os
+import time
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from execution.runtimes.hosts import AnswerTooLarge, HostBusy, HostCancelled, Ho
 from placet.host import NO_WALLS
 from registry import sources
 
-PATIENCE = 10.0  # seconds in which a host must be ready, however short the tool's own time is
+PATIENCE = 10.0  # seconds in which a host must be ready, however short the tool's own time is; not for the hurried
 
 
 class PythonRuntime:
@@ -33,7 +34,7 @@ class PythonRuntime:
         return folder
 
     def run(self, invocation: Invocation) -> RunResult:
-        options = invocation.tool.runtime.options
+        options, began = invocation.tool.runtime.options, time.monotonic()
         try:
             folder = self._folder(options["source"])
         except sources.SourceError as error:
@@ -59,21 +60,19 @@ class PythonRuntime:
                 folder=folder,
                 request=request,
                 timeout=invocation.timeout,
-                patience=max(invocation.timeout, PATIENCE),
+                patience=None if invocation.is_hurried else max(invocation.timeout, PATIENCE),
                 max_answer=invocation.max_answer,
                 cancel=invocation.cancel,
                 on_frame=invocation.on_news,
                 walls=walls,
             )
         except HostTimeout as error:
-            raise CallError(
-                ErrorCode.TIMEOUT,
-                f"The tool did not answer within {invocation.timeout:g} s",
-                details={"timeout_ms": round(invocation.timeout * 1000)},
-            ) from error
+            raise _timeout(invocation, is_sent=True) from error
         except HostCancelled as error:
             raise CallError(ErrorCode.CANCELED, "The call was cancelled while it ran") from error
         except HostBusy as error:
+            if invocation.is_hurried and time.monotonic() - began >= invocation.timeout:
+                raise _timeout(invocation, is_sent=error.is_started) from error
             raise CallError(
                 ErrorCode.EXECUTION_FAILED, "The tool is too busy", can_retry=True, is_sent=error.is_started
             ) from error
@@ -91,6 +90,15 @@ class PythonRuntime:
                 is_sent=error.is_started,
             ) from error
         return _result(answer)
+
+
+def _timeout(invocation: Invocation, *, is_sent: bool) -> CallError:
+    return CallError(
+        ErrorCode.TIMEOUT,
+        f"The tool did not answer within {invocation.timeout:g} s",
+        details={"timeout_ms": round(invocation.timeout * 1000)},
+        is_sent=is_sent,
+    )
 
 
 def _result(answer: dict[str, Any]) -> RunResult:

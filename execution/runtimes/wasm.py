@@ -21,7 +21,7 @@ from execution.runtimes.wasmreply import read
 from execution.traffic import Traffic
 from registry import sources
 
-PATIENCE = 10.0  # seconds the child may take to be ready; they are not the tool's
+PATIENCE = 10.0  # seconds the child may take to be ready; they are not the tool's, but a hurried caller's
 _TIME_IS_UP = -signal.SIGALRM
 
 
@@ -80,6 +80,7 @@ def _answer(invocation: Invocation, module: Path, request: bytes) -> Answer:
     command = [sys.executable, "-I", wasmhost.__file__, str(module), options["entrypoint"], *map(str, limits)]
     if invocation.cancel.is_set():
         raise CallError(ErrorCode.CANCELED, "The call was cancelled before it ran", is_sent=False)
+    began = time.monotonic()
     try:
         conversation = Conversation(command, {})
     except OSError as error:
@@ -88,7 +89,8 @@ def _answer(invocation: Invocation, module: Path, request: bytes) -> Answer:
         try:
             return conversation.ask(
                 request,
-                deadline=time.monotonic() + PATIENCE + invocation.timeout,  # the child keeps the tool's own time
+                # The child keeps the tool's own time, from when it is ready.
+                deadline=began + invocation.timeout + (0.0 if invocation.is_hurried else PATIENCE),
                 cancel=invocation.cancel,
                 max_answer=invocation.max_answer,
             )

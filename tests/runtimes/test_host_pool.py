@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from execution.runtimes.host import Host
 from execution.runtimes.hosts import (
     AnswerTooLarge,
     Cancel,
@@ -44,6 +45,31 @@ def test_no_more_hosts_than_allowed_run_for_one_folder(make_pool: Callable[..., 
             threads.submit(pool.run, folder=folder, request=request("nap", seconds=0.1), timeout=30) for _ in range(6)
         ]
         assert len({nap.result()["value"] for nap in naps}) == 2
+
+
+def test_a_host_that_is_ready_too_late_for_one_call_serves_the_next(
+    make_pool: Callable[..., HostPool], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = make_pool(per_folder=1)
+    ready = Host.await_ready
+    with monkeypatch.context() as patch:
+        patch.setattr(Host, "await_ready", lambda host, deadline: ready(host, 0.0))
+        for _ in range(2):
+            with pytest.raises(HostBusy):
+                pool.run(folder=folder, request=request("pid"), timeout=10)
+        (host,) = pool._hosts
+    assert pool.run(folder=folder, request=request("pid"), timeout=10)["value"] == host.pid
+
+
+def test_a_host_that_is_not_ready_within_its_own_patience_is_given_up(
+    make_pool: Callable[..., HostPool], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = make_pool(per_folder=1)
+    ready = Host.await_ready
+    monkeypatch.setattr(Host, "await_ready", lambda host, deadline: ready(host, 0.0))
+    with pytest.raises(HostBusy):
+        pool.run(folder=folder, request=request("pid"), timeout=10, patience=10)
+    assert not pool._hosts
 
 
 def test_a_caller_who_finds_no_free_host_is_told_in_time(make_pool: Callable[..., HostPool], folder: Path) -> None:
