@@ -1,4 +1,7 @@
-"""Which addresses may be reached: a list of our own, judged on the number that is connected to and never on a name."""
+"""Which addresses may be reached: a list of our own, judged on the number that is connected to.
+
+A name opens nothing; the few that mean a metadata service are closed by themselves.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -24,6 +27,17 @@ METADATA = frozenset(
             "fd20:ce::254",
             "fd00:42::42",
         ),
+    )
+)
+
+# The names that clouds give it inside; closed before anybody is asked for an address, who might not know them.
+METADATA_NAMES = frozenset(
+    (
+        "metadata",
+        "metadata.google.internal",
+        "metadata.goog",
+        "instance-data",
+        "instance-data.ec2.internal",
     )
 )
 
@@ -79,6 +93,12 @@ def closed(address: Address, allowed: Sequence[Network]) -> str:
     if why := _why(address):
         return why
     return next((f"a way to an address that is {why}" for each in inner if (why := _why(each))), "")
+
+
+def closed_name(host: str, allowed: Sequence[Network]) -> str:
+    """Why no address of this name may be reached; empty if that hangs on the addresses alone."""
+    is_opened = any(_names(network, address) for network in allowed for address in METADATA)
+    return "a metadata service" if host.lower().rstrip(".") in METADATA_NAMES and not is_opened else ""
 
 
 def _why(address: Address) -> str:

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from execution.cancel import Cancel, waking
 from execution.egress import target
-from execution.egress.addresses import Address, closed, networks
+from execution.egress.addresses import Address, closed, closed_name, networks
 from execution.egress.errors import EgressCancelled, EgressDenied, EgressFailed, EgressTimeout
 
 MAX_LOOKUPS = 128  # at the same time; those that stall go on until the system's resolver gives up
@@ -22,6 +22,8 @@ _places = threading.BoundedSemaphore(MAX_LOOKUPS)
 def addresses(host: str, port: int, *, deadline: float, cancel: Cancel | None) -> list[Address]:
     """Every address of the host, all of them open; a single closed one denies them all."""
     literal = target.check(host, port)
+    if why := closed_name(host, networks(tuple(settings.PLACET_EGRESS_ALLOW))):
+        raise EgressDenied(f"egress_denied: {host} is {why}")
     found = [literal] if literal is not None else _looked_up(host, deadline, cancel)
     for address in found:
         permit(address)

@@ -94,7 +94,6 @@ def test_a26_a27_a31_a_tool_at_a_closed_address_gets_no_packet(
 ) -> None:
     network.names |= {
         "localhost": ["127.0.0.1", "::1"],
-        "metadata.google.internal": ["169.254.169.254"],
         "both.example": ["8.8.8.8", "10.0.0.1"],
     }
     robot = publish(f"http://{host}/")

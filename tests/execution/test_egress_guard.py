@@ -18,6 +18,7 @@ from execution.egress import (
     EgressTimeout,
     connected,
 )
+from execution.egress.addresses import METADATA_NAMES
 from tests.execution.egresskit import Network, ask, network
 from tests.services.toolserver import answer, toolserver
 
@@ -44,12 +45,30 @@ def test_a_metadata_service_gets_no_packet(network: Network, url: str, settings:
     assert network.dialled == []
 
 
+@pytest.mark.parametrize("name", [*sorted(METADATA_NAMES), "Metadata.Google.Internal."])
+def test_a26_the_name_of_a_metadata_service_is_not_even_looked_up(network: Network, name: str, settings: Any) -> None:
+    settings.PLACET_EGRESS_ALLOW = ["169.254.0.0/16"]
+    with pytest.raises(EgressDenied, match="metadata"):
+        ask(f"http://{name}/")
+    assert (network.asked, network.dialled) == ([], [])
+
+
+def test_the_name_of_a_metadata_service_that_is_opened_by_itself_is_judged_by_its_address(
+    network: Network, settings: Any
+) -> None:
+    settings.PLACET_EGRESS_ALLOW = ["169.254.169.254"]
+    network.names["metadata.google.internal"] = ["169.254.169.253"]
+    with pytest.raises(EgressDenied, match="link-local"):
+        ask("http://metadata.google.internal/")
+    assert network.asked == ["metadata.google.internal"]
+
+
 @pytest.mark.parametrize(
     ("name", "addresses"),
     [
         ("localhost", ["127.0.0.1"]),
         ("localhost", ["::1"]),
-        ("metadata.google.internal", ["169.254.169.254"]),
+        ("metadata.example", ["169.254.169.254"]),
         ("public.example", ["127.0.0.1"]),
         ("mixed.example", ["8.8.8.8", "10.0.0.1"]),
         ("mixed.example", ["10.0.0.1", "8.8.8.8"]),
