@@ -15,6 +15,7 @@ from execution.errors import CallError, ErrorCode
 from execution.runtimes import complaints, engine, isolation
 from execution.runtimes.base import Invocation, RunResult
 from execution.runtimes.engine import PREFIX, Engine, EngineMissing, Order
+from execution.runtimes.oversize import too_large
 from execution.runtimes.process import Answer, Cancelled, Conversation, Overrun, TooMuch
 from execution.runtimes.sizes import in_bytes
 from execution.traffic import Traffic
@@ -151,11 +152,7 @@ def _answer(found: Engine, invocation: Invocation, request: bytes) -> Answer:
     except Cancelled as error:
         raise CallError(ErrorCode.CANCELED, "The call was cancelled while it ran") from error
     except TooMuch as error:
-        raise CallError(
-            ErrorCode.EXECUTION_FAILED,
-            "The tool's answer is too large",
-            details={"limit": error.limit, "resource": "output"},
-        ) from error
+        raise too_large(error.limit) from error
     finally:
         if not is_over:  # The caller does not wait for it, the interpreter does.
             threading.Thread(target=end, args=(found, order.name, conversation.process), name="placet-end").start()

@@ -10,6 +10,7 @@ from execution.errors import CallError, ErrorCode
 from execution.runtimes import isolation
 from execution.runtimes.base import Invocation, RunResult
 from execution.runtimes.hosts import AnswerTooLarge, HostBusy, HostCancelled, HostCrashed, HostPool, HostTimeout
+from execution.runtimes.oversize import too_large
 from placet.host import NO_WALLS
 from registry import sources
 
@@ -77,9 +78,7 @@ class PythonRuntime:
                 ErrorCode.EXECUTION_FAILED, "The tool is too busy", can_retry=True, is_sent=error.is_started
             ) from error
         except AnswerTooLarge as error:
-            raise CallError(
-                ErrorCode.EXECUTION_FAILED, "The tool's answer is too large", details={"limit": invocation.max_answer}
-            ) from error
+            raise too_large(invocation.max_answer) from error
         except HostCrashed as error:
             if error.returncode == NO_WALLS and not error.is_started:
                 raise isolation.missing("process", "The tool's process could not be given its limits") from error

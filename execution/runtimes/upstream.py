@@ -13,6 +13,7 @@ from execution import egress
 from execution.egress import Response
 from execution.errors import CallError, ErrorCode
 from execution.runtimes.base import Invocation
+from execution.runtimes.oversize import too_large
 
 MAX_EXCERPT = 400
 _PLAIN = re.compile(r"[!-~]([ -~]*[!-~])?", re.ASCII)
@@ -54,6 +55,8 @@ def own_headers(invocation: Invocation) -> dict[str, str]:
 
 def failure(error: egress.EgressError, invocation: Invocation) -> CallError:
     """How an exchange that brought no answer is told."""
+    if isinstance(error, egress.AnswerTooLarge):
+        return too_large(error.limit, is_sent=error.is_sent, traffic=error.traffic)
     code, message, more = _told(error, invocation)
     return CallError(code, message, is_sent=error.is_sent, traffic=error.traffic, **more)
 
@@ -69,9 +72,6 @@ def _told(error: egress.EgressError, invocation: Invocation) -> tuple[ErrorCode,
             return ErrorCode.TIMEOUT, message, {"details": {"timeout_ms": round(invocation.timeout * 1000)}}
         case egress.EgressCancelled():
             return ErrorCode.CANCELED, "The call was cancelled while it ran", {}
-        case egress.AnswerTooLarge():
-            more = {"details": {"limit": error.limit, "refused": "response_too_large"}}
-            return ErrorCode.EXECUTION_FAILED, "The tool's answer is too large", more
         case egress.RedirectRefused():
             details = {"refused": "redirect_refused", "http_status": error.traffic.status}
             more = {"developer_message": error.reason, "details": details}

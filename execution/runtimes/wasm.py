@@ -14,6 +14,7 @@ import orjson
 from execution.errors import CallError, ErrorCode
 from execution.runtimes import complaints, isolation, wasmhost
 from execution.runtimes.base import Invocation, RunResult
+from execution.runtimes.oversize import too_large
 from execution.runtimes.process import Answer, Cancelled, Conversation, Overrun, TooMuch
 from execution.runtimes.sizes import in_bytes
 from execution.runtimes.wasmhost import Verdict
@@ -99,11 +100,7 @@ def _answer(invocation: Invocation, module: Path, request: bytes) -> Answer:
         except Cancelled as error:
             raise CallError(ErrorCode.CANCELED, "The call was cancelled while it ran") from error
         except TooMuch as error:
-            raise CallError(
-                ErrorCode.EXECUTION_FAILED,
-                "The tool's answer is too large",
-                details={"limit": error.limit, "resource": "output"},
-            ) from error
+            raise too_large(error.limit) from error
         finally:
             with contextlib.suppress(ProcessLookupError):
                 conversation.process.kill()

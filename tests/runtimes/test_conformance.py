@@ -191,8 +191,8 @@ def test_a_tool_that_dies_has_failed_and_the_next_call_runs(lab: Callable[..., A
     assert lab("Echo", arguments={"value": "alive"}).value == "alive"
 
 
-def test_an_answer_over_the_limit_is_a_failure_that_names_the_limit(lab: Callable[..., Any]) -> None:
+def test_f41_an_answer_over_the_limit_is_a_failure_that_names_the_limit(lab: Callable[..., Any]) -> None:
     with pytest.raises(CallError) as failed:
         lab("Flood", max_answer=10_000)
     assert failed.value.failure.code is ErrorCode.EXECUTION_FAILED
-    assert failed.value.failure.details["limit"] == 10_000
+    assert failed.value.failure.details == {"limit": 10_000, "refused": "response_too_large"}

@@ -151,7 +151,7 @@ def test_a_cancellation_kills_the_container(box: Sandbox) -> None:
 def test_output_without_end_is_cut_and_the_container_killed(box: Sandbox, script: str) -> None:
     failure = box.failure(a_tool(box, script), max_answer=100_000)
     assert failure.code is ErrorCode.EXECUTION_FAILED
-    assert failure.details["resource"] == "output"
+    assert failure.details["refused"] == "response_too_large"
     assert_none_left()
 
 

@@ -247,7 +247,7 @@ def test_output_without_end_is_cut(box: Sandbox) -> None:
     began = time.monotonic()
     failure = box.failure(tool, max_answer=200_000)
     assert failure.code is ErrorCode.EXECUTION_FAILED
-    assert failure.details == {"limit": 200_000, "resource": "output"}
+    assert failure.details == {"limit": 200_000, "refused": "response_too_large"}
     assert time.monotonic() - began < 10
     assert children() == []
 
