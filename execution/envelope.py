@@ -88,7 +88,7 @@ def read_response(body: bytes, invocation: Invocation, *, traffic: Traffic = NO_
             "The tool's answer is not a Tool Contract response",
             developer_message=error.message,
             can_retry=True,
-            details={"tool": invocation.tool.flat_name},
+            details={"tool": invocation.tool.tool_id},
             traffic=traffic,
         ) from error
     return result_of(response, invocation, traffic=traffic)

@@ -103,7 +103,7 @@ def expire(row: Callback) -> None:
     elif call.state == State.WAITING_CALLBACK and callbacks.is_late(row):
         claim, _ = _claim(row, call, "deadline")
         timeout = claim.tool.runtime.timeout
-        details = {"tool": claim.tool.flat_name, "request_id": row.request_id, "timeout_ms": round(timeout * 1000)}
+        details = {"tool": claim.tool.tool_id, "request_id": row.request_id, "timeout_ms": round(timeout * 1000)}
         message = f"The tool took the call and did not answer within {timeout:g} s"
         _finish(row, claim, CallError(ErrorCode.TIMEOUT, message, details=details), state=Callback.State.EXPIRED)
 

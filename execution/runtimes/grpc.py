@@ -64,6 +64,6 @@ def _failure(reply: Reply, invocation: Invocation) -> CallError:
         f"The tool answered {reply.status.name}: {said}" if said else f"The tool answered {reply.status.name}",
         can_retry=can_retry,
         retry_after_ms=int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None,
-        details={"tool": invocation.tool.flat_name, "grpc_status": reply.status.name},
+        details={"tool": invocation.tool.tool_id, "grpc_status": reply.status.name},
         traffic=reply.traffic,
     )

@@ -17,7 +17,7 @@ def refuse_loop(invocation: Invocation) -> None:
             ErrorCode.RUNTIME_INVALID,
             "The tool's address may not be used",
             developer_message="The endpoint is Placet itself: the call would come back as another call",
-            details={"refused": "loop", "tool": invocation.tool.flat_name},
+            details={"refused": "loop", "tool": invocation.tool.tool_id},
             is_sent=False,
         )
 

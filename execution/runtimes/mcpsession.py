@@ -138,8 +138,8 @@ def _look(session: Session, invocation: Invocation, wire: Wire) -> None:
     wanted = tool.runtime.options["tool"]
     found = next((each for each in _listed(session, wire) if each.get("name") == wanted), None)
     if found is None:
-        message = "The MCP server has no such tool"
-        raise CallError(ErrorCode.UNSUPPORTED_TOOL, message, details={"tool": wanted}, is_sent=False)
+        message, details = "The MCP server has no such tool", {"tool": tool.tool_id, "upstream_tool": wanted}
+        raise CallError(ErrorCode.UNSUPPORTED_TOOL, message, details=details, is_sent=False)
     digest = hashlib.sha256(canonical({name: found[name] for name in _DIGESTED if name in found})).hexdigest()
     pinned = invocation.pinned(digest)
     if pinned != digest:
@@ -148,7 +148,7 @@ def _look(session: Session, invocation: Invocation, wire: Wire) -> None:
             "The tool was changed by its server after this version was first used",
             developer_message="Its description or schemas are no longer those that were agreed to; look at it and "
             "publish a new version",
-            details={"refused": "changed_upstream", "was": pinned, "is": digest, "tool": tool.flat_name},
+            details={"refused": "changed_upstream", "was": pinned, "is": digest, "tool": tool.tool_id},
             is_sent=False,
         )
     session.headers_of[tool.tool_id] = tuple(_annotated(found.get("inputSchema"), ()))

@@ -64,7 +64,7 @@ def failure(error: egress.EgressError, invocation: Invocation) -> CallError:
 def _told(error: egress.EgressError, invocation: Invocation) -> tuple[ErrorCode, str, dict[str, Any]]:
     match error:
         case egress.EgressDenied():
-            details = {"refused": "egress_denied", "tool": invocation.tool.flat_name}
+            details = {"refused": "egress_denied", "tool": invocation.tool.tool_id}
             more = {"developer_message": error.reason, "details": details}
             return ErrorCode.RUNTIME_INVALID, "The tool's address or headers may not be used", more
         case egress.EgressTimeout():
@@ -91,7 +91,7 @@ def check_status(response: Response, invocation: Invocation) -> None:
         f"The tool answered {status}: {said}" if said else f"The tool answered {status}",
         can_retry=status in _PASSING or status >= 500,
         retry_after_ms=_retry_after(response.headers.value("retry-after")),
-        details={"tool": invocation.tool.flat_name, "http_status": str(status)},
+        details={"tool": invocation.tool.tool_id, "http_status": str(status)},
         traffic=response.traffic,
     )
 

@@ -31,7 +31,7 @@ def read(output: bytes, invocation: Invocation, traffic: Traffic) -> RunResult:
         "isolation_mode": "wasm",
         "contract_version": VERSION,
         "module_status": status,
-        "tool": invocation.tool.flat_name,
+        "tool": invocation.tool.tool_id,
     }
     return envelope.result_of({"status": status, "error": told}, invocation, traffic=traffic)
 

@@ -144,7 +144,7 @@ def test_38_b3_each_status_is_told_as_the_table_says(
     error = failed(server.url)
     assert (error.code.wire, error.failure.can_retry, error.is_sent) == (code, can_retry, True)
     assert error.failure.message == f"The tool answered {Status(status).name}: wörds % of theirs"
-    assert error.failure.details == {"tool": "Lab_Thing", "grpc_status": Status(status).name}
+    assert error.failure.details == {"tool": "Lab.Thing@1.0.0", "grpc_status": Status(status).name}
     assert error.traffic.status == Status(status).name
 
 

@@ -149,7 +149,7 @@ def test_b2_each_status_is_a_row_of_our_table(
     server.answers["/"] = answer("what happened", status)
     error = failed(server)
     assert (error.code, error.failure.can_retry, error.is_sent) == (code, can_retry, True)
-    assert error.failure.details == {"tool": "Lab_Thing", "http_status": str(status)}
+    assert error.failure.details == {"tool": "Lab.Thing@1.0.0", "http_status": str(status)}
     assert error.failure.message == f"The tool answered {status}: what happened"
     assert error.traffic.status == str(status)
 
