@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from math import log2
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 
 from execution.models import OPEN, Call, CallTotal, State, TotalledSpan
@@ -64,6 +64,20 @@ def count_due(now: datetime | None = None, most: int = AT_ONCE) -> int:
         if there:
             TotalledSpan.objects.filter(hours=hours, start__lt=oldest).delete()
     return done
+
+
+def count_again(since: datetime, now: datetime | None = None) -> None:
+    """Counts anew all that is over from this moment on, for calls that were written into the past.
+
+    In the transaction that writes them: who counted without them finds these counts there, and keeps theirs to itself.
+    """
+    with transaction.atomic():
+        if connection.vendor == "postgresql":  # elsewhere whoever writes is alone
+            with connection.cursor() as cursor:
+                cursor.execute(f'LOCK TABLE "{TotalledSpan._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE')
+        TotalledSpan.objects.filter(start__gte=floor(since, DAY)).delete()
+        while count_due(now):
+            continue
 
 
 def floor(at: datetime, hours: int) -> datetime:

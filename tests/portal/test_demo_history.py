@@ -4,10 +4,14 @@ from io import StringIO
 
 import pytest
 from django.conf import LazySettings
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from audit.models import Event
+from execution import totals
 from execution.models import Call, CallTotal
+from execution.portal.standing import Standing
+from execution.portal.statistics import WINDOWS, gather
 from policy.models import Agent, Approval
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +30,14 @@ def test_it_writes_so_many_calls_and_events_that_verify() -> None:
     assert CallTotal.objects.exists()
     assert Approval.objects.filter(state="pending").count() == 3
     call_command("verify_audit", stdout=StringIO())
+
+
+def test_a_past_is_counted_where_its_time_was_counted_before() -> None:
+    while totals.count_due():
+        continue
+    make(calls=200)
+    root = Standing.of(User.objects.create_superuser("root"))
+    assert gather(root, WINDOWS["30d"]).total() > 180  # its first hours are before the first day that is drawn
 
 
 def test_a_home_gets_one_past_only() -> None:

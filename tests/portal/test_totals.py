@@ -133,3 +133,32 @@ def test_a_person_gets_the_figures_of_their_own_toolkits_and_agents(
     type(agent).objects.filter(pk=agent.pk).update(owner=owner)
     sums = [gather(Standing.of(who), WINDOWS["24h"], NOW).total() for who in (publisher, owner, stranger)]
     assert sums == [1, 1, 0]
+
+
+def test_calls_written_into_the_past_are_counted_again(call: MakeCall) -> None:
+    call(at=NOW - timedelta(hours=30))
+    count_all()
+    before = TotalledSpan.objects.count()
+    call("failed", at=NOW - timedelta(hours=30))
+    totals.count_again(NOW - timedelta(hours=30), NOW)
+    assert {(total.succeeded, total.failed) for total in CallTotal.objects.all()} == {(1, 1)}
+    assert TotalledSpan.objects.count() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sweeper_that_read_before_the_past_was_written_changes_nothing(
+    call: MakeCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read an empty hour, the past is written and counted, and only then does it write its own count."""
+    at, counted = NOW.replace(hour=12, minute=20), totals._counted
+
+    def overtaken(calls: Any) -> Any:
+        found = counted(calls)
+        monkeypatch.setattr(totals, "_counted", counted)
+        call(at=at)
+        totals.count_again(at, NOW)
+        return found
+
+    monkeypatch.setattr(totals, "_counted", overtaken)
+    totals._count(totals.floor(at, 1), 1)
+    assert CallTotal.objects.get(span__hours=1).succeeded == 1
