@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from audit import trail
 from audit.trail import Entry
 from policy import approvalnotices
-from policy.approvers import ApprovalError, obstacle, to_decide, visible_to
+from policy.approvers import ApprovalError, concerning, obstacle, to_decide, visible_to
 from policy.decision import Decision
 from policy.models import Approval, BreakGlass, Vote
 from policy.question import Question
@@ -27,7 +27,18 @@ from registry.actors import actor
 from registry.clock import Later
 from registry.risk import RiskLevel
 
-__all__ = ["ApprovalError", "Asked", "Use", "ask", "decide", "obstacle", "to_decide", "use", "visible_to"]
+__all__ = [
+    "ApprovalError",
+    "Asked",
+    "Use",
+    "ask",
+    "concerning",
+    "decide",
+    "obstacle",
+    "to_decide",
+    "use",
+    "visible_to",
+]
 
 State = Approval.State
 BATCH = 200

@@ -12,6 +12,8 @@ from registry import access
 from registry.actors import is_person
 from registry.models import Toolkit
 
+READS_ALL = ("execution.view_call", "registry.audit_toolkit")  # on every toolkit, as auditors and operators have it
+
 
 class ApprovalError(Exception):
     """An answer that cannot be given; says why, and how a door should tell it."""
@@ -57,7 +59,14 @@ def _same_address(one: User, other: User) -> bool:
 
 
 def visible_to(user: User) -> QuerySet[Approval]:
-    """Approvals of toolkits that this person may approve or audit, and of agents they own."""
+    """Approvals that this person may read: all for who reads every call, else those that concern them."""
+    if is_person(user) and any(map(user.has_perm, READS_ALL)):
+        return Approval.objects.select_related("agent__owner", "tool__version__toolkit")
+    return concerning(user)
+
+
+def concerning(user: User) -> QuerySet[Approval]:
+    """Approvals of toolkits that this person may approve or audit, and of agents they own: those an inbox shows."""
     found = Approval.objects.select_related("agent__owner", "tool__version__toolkit")
     if user.is_superuser:
         return found
@@ -71,7 +80,7 @@ def to_decide(user: User) -> QuerySet[Approval]:
     """What waits for this very person: pending, in time, and theirs to decide."""
     if not is_person(user):
         return Approval.objects.none()
-    waiting = visible_to(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
+    waiting = concerning(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
     if not user.is_superuser:
         waiting = waiting.filter(tool__version__toolkit__in=_toolkits(user, "approve_toolkit"))
     mine = user.groups.values_list("name", flat=True)

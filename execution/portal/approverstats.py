@@ -105,7 +105,7 @@ def _tiles(user: User, mine: Sequence[Answer], start: datetime) -> list[dict[str
         f"the oldest for {numbers.took((datetime.now(UTC) - oldest).total_seconds() * 1000)}" if oldest else "nothing"
     )
     made = made_between(start, datetime.now(UTC))
-    missed = approvals.visible_to(user).filter(made, state=Approval.State.EXPIRED).order_by().count()
+    missed = approvals.concerning(user).filter(made, state=Approval.State.EXPIRED).order_by().count()
     return [
         {"name": "Waiting for you", "value": f"{waiting.count():,}", "about": about, "url": reverse("approvals")},
         {

@@ -62,7 +62,7 @@ class ApprovalFilters(django_filters.FilterSet):
     retrieve=extend_schema(summary="Show an approval", responses={200: ApprovalSerializer, 404: Failure}),
 )
 class ApprovalViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Approval]):
-    """Approvals of toolkits that you may approve or audit, and of agents you own."""
+    """Approvals of toolkits that you may approve or audit, and of agents you own; all, if you read every call."""
 
     permission_classes = [OnlyPeople]
     serializer_class = ApprovalSerializer

@@ -25,7 +25,7 @@ def history(request: HttpRequest) -> HttpResponse:
     user, search = who(request), request.GET.get("q", "").strip()[:200]
     is_all, answer = request.GET.get("who") == "all", request.GET.get("answer", "")
     answer = answer if answer in ANSWERS else ""
-    seen = approvals.visible_to(user)
+    seen = approvals.concerning(user)
     votes = Vote.objects.filter(**({"answer": answer} if answer else {}))
     if not is_all:
         found = seen.filter(pk__in=votes.filter(person=user).values("approval"))

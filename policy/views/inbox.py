@@ -92,7 +92,7 @@ def _feed(request: HttpRequest, asked: _Asked, known: tuple[UUID, ...]) -> dict[
     user = who(request)
     rows = list(_waiting(user, asked)[: MAX_ROWS + 1])
     gone = set(known) - {row.pk for row in rows}
-    past = list(approvals.visible_to(user).filter(pk__in=gone).order_by("pk")) if gone else []
+    past = list(approvals.concerning(user).filter(pk__in=gone).order_by("pk")) if gone else []
     prefetch_related_objects([*rows, *past], "votes__person")
     mine = decidable(user, [row.pk for row in (*rows, *past)])
     found, is_all = cards_of(rows[:MAX_ROWS], user, mine=mine, most=MAX_CARDS)
@@ -121,7 +121,7 @@ def _version(user: User, asked: _Asked, known: tuple[UUID, ...]) -> str:
     """Changes whenever a card would; far cheaper than the cards."""
     rows = list(_waiting(user, asked).values_list("pk", "state")[: MAX_ROWS + 1])
     gone = set(known) - {key for key, _ in rows}
-    rows += approvals.visible_to(user).filter(pk__in=gone).order_by("pk").values_list("pk", "state")
+    rows += approvals.concerning(user).filter(pk__in=gone).order_by("pk").values_list("pk", "state")
     ids = {key for key, _ in rows}
     votes = Vote.objects.filter(approval__in=ids).order_by("pk").values_list("pk", "voided_at")
     return _hash(asked, rows, list(votes), decidable(user, ids))
@@ -132,7 +132,7 @@ def _hash(asked: _Asked, rows: list[tuple[UUID, str]], votes: list[tuple[int, An
 
 
 def _waiting(user: User, asked: _Asked) -> QuerySet[Approval]:
-    pending = approvals.visible_to(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
+    pending = approvals.concerning(user).filter(state=Approval.State.PENDING, decide_by__gt=Now())
     return matching(pending, asked.search).order_by(*ORDERS[asked.order])
 
 

@@ -20,7 +20,7 @@ def several(request: HttpRequest) -> HttpResponse:
     answer = request.POST.get("answer", "")
     if answer not in ANSWERS or not named:
         return redirect("approvals")
-    found = list(approvals.visible_to(user).filter(pk__in=named[:MAX_AT_ONCE]).order_by("decide_by", "pk"))
+    found = list(approvals.concerning(user).filter(pk__in=named[:MAX_AT_ONCE]).order_by("decide_by", "pk"))
     cards, _ = cards_of(found, user, most=MAX_AT_ONCE, limit=BRIEF)
     mine = [card for card in cards if card.can_decide]
     context = {

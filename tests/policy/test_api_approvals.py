@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -13,7 +13,7 @@ from audit.models import Event
 from policy import agents, approvals
 from policy.models import Approval, Vote
 from registry.models import ToolkitVersion
-from tests.policy.asking import approver, asker, payments, question
+from tests.policy.asking import approver, asker, browser, cards, page, payments, question, state
 
 pytestmark = pytest.mark.django_db
 
@@ -138,6 +138,26 @@ def test_nobody_agrees_to_what_they_answer_for(version: ToolkitVersion, ana: Use
     assert (answer.status_code, answer.json()["code"]) == (403, "self_approval")
     told = api(ana).get(f"{LIST}{asked.pk}/").json()
     assert (told["can_decide"], told["why_not"]["code"]) == (False, "self_approval")
+
+
+@pytest.mark.parametrize("role", ["auditor", "operator"])
+def test_who_reads_every_call_reads_its_approval_and_decides_nothing(version: ToolkitVersion, role: str) -> None:
+    asked, reader = question(version), User.objects.create_user("rea", is_staff=True)
+    reader.groups.add(Group.objects.get(name=role))
+    client = browser(reader)
+    assert client.get(f"/api/approvals/{asked.pk}/").json()["can_decide"] is False
+    (told,) = cards(page(reader, f"/approvals/{asked.pk}/"))
+    assert "Deciding needs the permission &#x27;approve&#x27; on Payments." in told
+    assert "Approve" not in told
+    assert client.get(f"/approvals/{asked.pk}/card/").status_code == 200
+    assert cards(page(reader)) == []  # an inbox is for those who decide
+    later = {"uses": 1, "until": (timezone.now() + timedelta(hours=1)).isoformat()}
+    for verb, more in {"approve": {}, "deny": {}, "revoke": {}, "grant": later}.items():
+        assert post(reader, asked, verb, reason="no", **more).status_code == 403, verb
+    client.post("/approvals/decide/", {"id": str(asked.pk), "answer": "approve"})
+    client.post(f"/approvals/{asked.pk}/revoke/", {"reason": "no"})
+    assert state(asked) == "pending"
+    assert not Vote.objects.exists()
 
 
 def test_who_only_audits_sees_and_does_not_decide(version: ToolkitVersion) -> None:
