@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from execution.tones import DOORS
+from registry.actors import in_words as who
+
+__all__ = ["is_told", "milliseconds", "sentence", "who"]
 
 Detail = Mapping[str, Any]
 
@@ -17,19 +20,6 @@ def sentence(event: str, actor: str, detail: Detail) -> str:
 def is_told(event: str) -> bool:
     """Whether there are words for it."""
     return event in _TOLD
-
-
-def who(actor: str) -> str:
-    """An actor as people say it."""
-    kind, _, name = actor.partition(":")
-    if kind == "agent" and name:
-        return f"Agent {name}"
-    if kind == "user" and name:
-        return name
-    return _PARTS.get(actor, actor)
-
-
-_PARTS = {"system": "Placet", "worker": "A worker", "shell": "Someone at the shell"}
 
 
 def _received(actor: str, detail: Detail) -> str:
@@ -90,8 +80,8 @@ def _asked(actor: str, detail: Detail) -> str:
     quorum = detail.get("quorum", 1)
     people = "One person" if quorum == 1 else f"{quorum} people"
     group = f" of the group {detail['approvers']}" if detail.get("approvers") else ""
-    until = str(detail.get("decide_by", "")).replace("T", " ")[:16]
-    return f"{people}{group} had to agree until {until} UTC."
+    until = str(detail.get("decide_by") or "").replace("T", " ")[:16]
+    return f"{people}{group} had to agree{f' until {until} UTC' if until else ''}."
 
 
 def _reopened(actor: str, detail: Detail) -> str:

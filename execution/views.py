@@ -17,8 +17,10 @@ from execution.forms import BreakGlassForm, SettleForm
 from execution.models import Call, State
 from execution.portal.query import Query, Term
 from execution.portal.search import address
+from execution.portal.shelf import pages_for
 from execution.timeline import timeline_of
 from execution.tones import DOORS, LABELS
+from policy import agents
 from policy.breakglass import PERMISSION, BreakGlassError
 from registry.actors import who
 
@@ -115,8 +117,11 @@ def _visible(request: HttpRequest, id: UUID) -> Call:
 
 
 def _story(request: HttpRequest, call: Call) -> dict[str, Any]:
+    is_agent_seen = agents.visible_to(who(request)).filter(pk=call.agent_id).exists()
     return {
         "timeline": timeline_of(call),
+        "tool_url": pages_for(who(request), [call.tool]).get(call.tool.pk, "") if call.tool else "",
+        "agent_url": reverse("portal-agent", args=[call.agent.name]) if is_agent_seen else "",
         "trace_url": address("calls", Query((Term("trace", call.trace_id),))) if call.trace_id else "",
         "evidence_url": reverse("evidence-of-call", args=[call.pk]),
         "call": call,

@@ -19,6 +19,19 @@ def is_person(user: AbstractBaseUser) -> bool:
     return not user.get_username().startswith(AGENT)
 
 
+def in_words(actor: str) -> str:
+    """An actor of the trail as people say it."""
+    kind, _, name = actor.partition(":")
+    if kind == "agent" and name:
+        return f"Agent {name}"
+    if kind == "user" and name:
+        return name
+    return _PARTS.get(actor, actor)
+
+
+_PARTS = {"system": "Placet", "worker": "A worker", "shell": "Someone at the shell"}
+
+
 def who(request: Any) -> User:
     """The user behind a request; nobody is refused."""
     user = request.user

@@ -17,7 +17,7 @@ from execution.portal import callcharts, examples, numbers, statistics
 from execution.portal.frame import for_people, page
 from execution.portal.links import calls_url
 from execution.portal.needs import needs_of
-from execution.portal.shelf import page_of
+from execution.portal.shelf import pages_for
 from execution.portal.standing import Standing, standing
 from execution.portal.statistics import WINDOWS, Figures
 from policy.agents import AgentError
@@ -118,6 +118,7 @@ def _rankings(me: Standing, figures: Figures) -> list[dict[str, Any]]:
     failing = [tool for tool, counts in figures.tools.items() if counts["failed"]]
     failing = sorted(failing, key=lambda tool: -figures.tools[tool]["failed"])[:TOP]
     found = Tool.objects.select_related("version__toolkit").in_bulk({*busy, *failing})
+    pages = pages_for(me.user, found.values())
 
     def row(key: int, number: int, states: tuple[str, ...], about: str) -> dict[str, str]:
         tool = found[key]
@@ -125,7 +126,7 @@ def _rankings(me: Standing, figures: Figures) -> list[dict[str, Any]]:
         url = calls_url(search=tool.tool_id, states=states, since=figures.start) if reads else ""
         return {
             "name": visible(tool.tool_id),
-            "page": page_of(tool),
+            "page": pages.get(tool.pk, ""),
             "value": f"{number:,}",
             "url": url,
             "about": about,

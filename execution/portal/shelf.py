@@ -1,5 +1,6 @@
 """The shelf: which tools a person sees, each once, in answer to which question."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -93,6 +94,13 @@ def standing_for(seen: QuerySet[Tool]) -> QuerySet[Tool]:
 def page_of(tool: Tool) -> str:
     """The address of a tool's page, whichever version is shown there first."""
     return reverse("portal-tool", args=[tool.version.toolkit.name, tool.name])
+
+
+def pages_for(user: User, tools: Iterable[Tool]) -> dict[int, str]:
+    """The address of each tool's page, by the tool's key, for those that this person may open."""
+    named = list(tools)
+    seen = set(access.visible_tools(user).filter(pk__in=[tool.pk for tool in named]).values_list("pk", flat=True))
+    return {tool.pk: page_of(tool) for tool in named if tool.pk in seen}
 
 
 def _published_by(name: str) -> QuerySet[Toolkit]:

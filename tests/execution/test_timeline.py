@@ -1,10 +1,11 @@
 """One call as a timeline: the whole story, in words, with evidence that is checked while one looks."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -227,7 +228,7 @@ def test_long_values_are_folded(root: Client, call: MakeCall, unsent: list[Any])
 
 def test_the_page_has_no_script_or_style_of_its_own(root: Client, call: MakeCall, unsent: list[Any]) -> None:
     story = root.get(f"/calls/{succeeded(call).pk}/story/").content.lower()
-    for word in (b"<script", b"style=", b"onclick", b"javascript:"):
+    for word in (b"<script", b" style=", b"onclick", b"javascript:"):
         assert word not in story
 
 
@@ -305,6 +306,34 @@ def test_every_state_has_a_page_that_verifies(root: Client, call: MakeCall, unse
         assert "Verified just now" in told, Call.objects.get(pk=shown.pk).state
         for name in Event.objects.filter(subject_id=str(shown.pk)).values_list("event", flat=True):
             assert f"{name} by" not in told
+
+
+def test_times_are_for_the_viewers_zone_and_utc_is_only_on_hover(
+    root: Client, call: MakeCall, unsent: list[Any]
+) -> None:
+    text = page(root, succeeded(call))
+    assert "portal/times.js" in text
+    assert text.count('data-style="clock"') == 2  # when the attempt began and ended
+    assert "UTC" not in re.sub(r"<time.*?</time>", "", text)
+
+
+def test_tool_and_agent_lead_to_their_pages_where_one_may_open_them(
+    root: Client, call: MakeCall, unsent: list[Any]
+) -> None:
+    shown = succeeded(call)
+    links = ('href="/catalogue/Lab/Ring/"', f'href="/agents/{shown.agent.name}/"')
+    told = page(root, shown)
+    assert all(each in told for each in links)
+    for each in links:
+        assert root.get(each[6:-1]).status_code == 200
+    approver = User.objects.create_user("reader")
+    approver.user_permissions.add(Permission.objects.get(codename="view_call"))
+    told = page(client_of(User.objects.get(pk=approver.pk)), shown)
+    assert not any(each in told for each in links)
+
+
+def test_a_question_without_its_end_says_nothing_about_it() -> None:
+    assert sentence("approval.asked", "system", {}) == "One person had to agree."
 
 
 def test_a_page_costs_the_same_queries_however_long_the_story(root: Client, call: MakeCall, unsent: list[Any]) -> None:

@@ -56,6 +56,17 @@ def test_each_window_shows_what_is_in_it(root: User, call: MakeCall, seen_by: Se
     assert sums == ["1", "2", "3"]
 
 
+def test_a_tool_that_one_may_not_open_is_no_link(
+    call: MakeCall, tool: Tool, agent: Any, person: Callable[..., User], seen_by: Seen
+) -> None:
+    call()
+    owner = person("polly", "policy owner")
+    type(agent).objects.filter(pk=agent.pk).update(owner=owner)
+    text = seen_by(owner)
+    assert tool.tool_id in text
+    assert not [each for each in links(text) if each.startswith("/catalogue/")]
+
+
 def test_a_window_that_is_none_shows_the_last_day(root: User, call: MakeCall, seen_by: Seen) -> None:
     call()
     assert number(seen_by(root, "/admin/?window=%00<script>"), "Calls") == "1"

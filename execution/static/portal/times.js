@@ -3,8 +3,11 @@
   "use strict";
   const language = document.documentElement.lang || "en";
   const hour = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  const exact = { ...hour, second: "2-digit", fractionalSecondDigits: 3 };
   const formats = {
     full: new Intl.DateTimeFormat(language, { year: "numeric", month: "short", day: "numeric", ...hour }),
+    exact: new Intl.DateTimeFormat(language, { year: "numeric", month: "short", day: "numeric", ...exact }),
+    clock: new Intl.DateTimeFormat(language, exact),
     day: new Intl.DateTimeFormat(language, { year: "numeric", month: "short", day: "numeric" }),
     hour: new Intl.DateTimeFormat(language, hour),
     tick: new Intl.DateTimeFormat(language, hour),
