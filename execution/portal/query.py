@@ -63,7 +63,7 @@ class Term:
             count, unit = int(ago[1]), _UNITS[ago[2]]
             return f"{FILTERS[self.name]} {count} {unit if count != 1 else unit[:-1]} ago"
         if self.name in ("since", "until"):
-            return f"{FILTERS[self.name]} {value.replace('T', ' ')} UTC"
+            return f"{FILTERS[self.name]} {_in_utc(value)} UTC"
         if self.name == "state":
             value = str(dict(State.choices)[value]).lower()
         elif self.name == "door":
@@ -121,6 +121,15 @@ def moment_of(value: str, now: datetime, *, is_end: bool = False) -> datetime | 
     except (ValueError, OverflowError):
         return None
     return at and (at if at.tzinfo else at.replace(tzinfo=UTC))
+
+
+def _in_utc(value: str) -> str:
+    """A day as it was written; any other moment in UTC, which pages show in the viewer's zone."""
+    at = moment_of(value, datetime.now(UTC))
+    if at is None or parse_date(value):
+        return value
+    at = at.astimezone(UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S}" if at.second else f"{at:%Y-%m-%d %H:%M}"
 
 
 def _parts(text: str) -> Iterator[tuple[str, str | None, str]]:

@@ -96,6 +96,11 @@ def test_filters_are_told_as_people_say_them() -> None:
     assert told == ["since 1 day ago", "until 2026-11-01 UTC", "state is timed out", "door is MCP", "holds “x”"]
 
 
+def test_a_time_with_its_zone_is_told_in_utc() -> None:
+    (term,) = Query.parse("since:2026-11-01T12:30+02:00").terms
+    assert term.told == "since 2026-11-01 10:30 UTC"
+
+
 def test_calls_are_found_by_each_filter(root: Client, some: dict[str, Call]) -> None:
     everything = {"done", "lost", "queued"}
     done = some["done"]
