@@ -89,7 +89,20 @@ class ToolkitAdmin(SeenToolkits, PagesAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Toolkit | None = None) -> list[str]:
         if obj is None:
             return []
-        return ["name"] if toolkits.may_hand_over(who(request), obj) else ["name", "owner"]
+        return ["name"] if toolkits.may_hand_over(who(request), obj) else ["name", "owner", "owned_by"]
+
+    def get_fields(self, request: HttpRequest, obj: Toolkit | None = None) -> list[str]:
+        """An owner that stands there to be read leads to an account; who may not open it reads the name alone."""
+        chooses = obj is None or (
+            self.has_change_permission(request, obj) and toolkits.may_hand_over(who(request), obj)
+        )
+        if chooses or who(request).has_perm("auth.view_user"):
+            return [*self.fields]
+        return ["owned_by" if name == "owner" else name for name in self.fields]
+
+    @display(description="Owner", empty_value="nobody")
+    def owned_by(self, toolkit: Toolkit) -> str | None:
+        return toolkit.owner.get_username() if toolkit.owner else None
 
     def get_inlines(self, request: HttpRequest, obj: Toolkit | None) -> list[Any]:
         return [] if obj is None else self.inlines

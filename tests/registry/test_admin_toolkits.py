@@ -82,6 +82,17 @@ def test_only_publishers_describe_and_nobody_deletes(cast: Cast, toolkit: Toolki
     assert Toolkit.objects.get().title != "Hacked"
 
 
+def test_an_owner_is_a_link_only_for_who_may_open_the_account(cast: Cast, toolkit: Toolkit) -> None:
+    Toolkit.objects.filter(pk=toolkit.pk).update(owner=cast.stranger)
+    account = reverse("admin:auth_user_change", args=[cast.stranger.pk])
+    for reader in (cast.publisher, cast.viewer):
+        text = browser(reader).get(change(toolkit)).content.decode()
+        assert cast.stranger.get_username() in text
+        assert account not in text
+    cast.viewer.user_permissions.add(Permission.objects.get(codename="view_user"))
+    assert account in browser(cast.viewer).get(change(toolkit)).content.decode()
+
+
 def test_an_agent_cannot_be_made_the_owner(cast: Cast, toolkit: Toolkit) -> None:
     form = {"title": "", "description": "", "owner": cast.agent.agent.user_id}
     response = browser(cast.superuser).post(change(toolkit), form)
