@@ -15,7 +15,7 @@ from policy.accessrequests import AccessRequestError
 from policy.models import AccessRequest
 from policy.views.deciding import MAX_REASON
 from policy.views.frame import for_people, page
-from registry.actors import who
+from registry.actors import in_words, who
 
 PER_PAGE = 30
 STATES = {"pending": "warning", "granted": "success", "refused": "danger"}
@@ -67,6 +67,7 @@ def _row(asked: AccessRequest, user: User, is_governed: bool) -> dict[str, Any]:
     is_own = granting.gains(user, asked.agent) and not user.is_superuser
     return {
         "asked": asked,
+        "by": in_words(asked.requested_by),
         "tone": STATES[asked.state],
         "may_grant": is_open and is_governed and not is_own,
         "may_refuse": is_open and is_governed,

@@ -19,13 +19,14 @@ from policy.evaluation import explained
 from policy.models import Agent, Difference, Replay, Revision
 from policy.views.portal import EFFECTS, found, page, policy_page
 from policy.views.trialforms import QuestionForm, ReplayForm
-from policy.views.turns import Turns
+from policy.views.turns import WORDS, Turns
 from registry.actors import who
 from registry.models import Tool
 
 PER_PAGE = 50
 OFFERED = 300  # names that a field proposes while one types
 RECENT = 20
+BY = {"default": "by default", "permission": "for its permissions", "error": "by an error"}  # what is no rule
 LISTS = (
     ("newly_denied", "Newly denied", "deny"),
     ("newly_asked", "Newly asked", "ask"),
@@ -188,7 +189,16 @@ def _story(row: Replay, user: User) -> dict[str, Any]:
 
 
 def _dated(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [call | {"when": datetime.fromisoformat(call["at"])} for call in calls]
+    """Calls of a replay with their moment, and with what was decided then in words."""
+    return [
+        call
+        | {
+            "when": datetime.fromisoformat(call["at"]),
+            "was_told": WORDS.get(call["was"]["effect"], call["was"]["effect"]),
+            "was_by": BY.get(call["was"]["rule"], f"by rule “{call['was']['rule']}”"),
+        }
+        for call in calls
+    ]
 
 
 def _some_tools() -> list[Tool]:

@@ -47,6 +47,7 @@ def test_the_owner_grants_or_refuses_on_the_page(toolkit: Toolkit, owner: User) 
     one, two = asked(first, toolkit), asked(second, toolkit)
     text = browser(owner).get(PATH).content.decode()
     assert "first-bot asks to call Calculator" in text
+    assert "<dd>Agent first-bot;" in text
     assert "&lt;b&gt;numbers&lt;/b&gt;" in text
     assert "\u202e" not in text
     assert said(owner, two, answer="refuse") == "A refusal says why."

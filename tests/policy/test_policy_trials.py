@@ -1,5 +1,6 @@
 """The pages on which policy is tried: one question, many recorded calls, and a shadow beside the live rules."""
 
+import re
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -112,6 +113,8 @@ def test_a_replay_is_asked_for_followed_and_read(here: Stage, editor: Client, un
     assert "hx-get" not in done
     assert "Newly allowed: 1" in done
     assert f"/calls/{call}/" in done
+    assert re.search(r"<span>(Asked|Denied) <span class=\"policy-soft policy-by\">by default</span></span>", done)
+    assert 'href="#newly_denied"' not in done  # there is no such list
     assert "Undecidable: 1" in done
     assert f"/calls/{masked}/" in done
     assert "which is masked in the record" in done
