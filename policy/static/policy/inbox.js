@@ -165,9 +165,10 @@
     const reason = form.elements.reason, isGrant = Boolean(button?.hasAttribute("formaction"));
     if (reason && !reason.value.trim() && (body.get("answer") === "deny" || isGrant || reason.required)) {
       if (confirm?.contains(form)) return void form.reportValidity(); // what is said beside a dialog is not heard in it
-      tell(isGrant ? "A grant needs a reason." : body.get("answer") === "deny" ? "A denial needs a reason." : "This needs a reason.", false);
+      tell(isGrant ? "A grant needs a reason." : body.get("answer") === "deny" ? "A denial needs a reason." : "This needs a reason.", false, "is-hint");
       return void reason.focus();
     }
+    for (const hint of news.querySelectorAll(".is-hint")) hint.remove(); // it was followed, or is no longer meant
     const mine = form.closest("[data-card]");
     const subject = form.dataset.name || mine?.dataset.name || "this call";
     const word = isGrant ? "Approve and grant" : { approve: "Approve", deny: "Deny" }[body.get("answer")] || "Take back";
@@ -234,10 +235,11 @@
     if (mine?.contains(document.activeElement)) mine.focus({ preventScroll: true });
   }
 
-  function tell(text, isGood) {
+  function tell(text, isGood, kind) {
     const line = document.createElement("p");
     line.textContent = text;
     line.classList.toggle("is-bad", !isGood);
+    if (kind) line.classList.add(kind);
     news.append(line);
     setTimeout(() => line.remove(), 6000);
   }
