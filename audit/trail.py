@@ -45,6 +45,7 @@ class Entry:
     actor: str
     outcome: str = "ok"
     detail: Mapping[str, Any] = field(default_factory=dict)
+    at: datetime | None = None  # now; only a past that is invented says another moment
 
 
 def new_chain(kind: str, id: str) -> Chain:
@@ -94,13 +95,14 @@ def linked(chain: Chain, *entries: Entry, trace_id: str = "") -> tuple[Chain, Ro
     key: bytes = settings.PLACET_AUDIT_KEY
     key_name = key_id(key)
     kind, id, seq, tail = chain.kind, chain.id, chain.seq, chain.hash
-    at = datetime.now(UTC)
-    at_text = moment(at)
+    now = datetime.now(UTC)
+    now_text = moment(now)
     values: list[tuple[Any, ...]] = []
     for entry in entries:
         seq += 1
         detail = canonical(entry.detail if type(entry.detail) is dict else dict(entry.detail)).decode()
         event, actor, outcome = entry.event, entry.actor, entry.outcome
+        at, at_text = (now, now_text) if entry.at is None else (entry.at, moment(entry.at))
         own = row_hash(key, key_name, kind, id, seq, event, actor, at_text, outcome, detail, trace_id, tail)
         values.append((kind, id, seq, event, actor, at, outcome, detail, trace_id, tail, own, key_name))
         tail = own

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -19,8 +17,12 @@ from audit import rows, trail
 from audit.canonical import canonical
 from audit.trail import Chain, Entry
 from execution.demohistory.cast import AGENTS, SORTS, Sort
+from execution.demohistory.telling import Told
 from execution.fingerprint import arguments_digest
-from execution.models import Attempt, Call, State
+from execution.models import Attempt, Call
+from policy.checks.default import default
+from policy.checks.permission import NAME, granted
+from policy.decision import Ask, Decision, Effect, Finding
 from policy.models import Agent, Approval, Vote
 from registry.models import Tool
 from registry.risk import RiskLevel
@@ -29,8 +31,8 @@ BATCH = 4_000
 SPAN = timedelta(days=30)
 RECENT = timedelta(minutes=5)  # the past ends here, and the present begins
 DOORS = ("mcp", "mcp", "oxp", "native", "contract")
+ASK = Ask(decide_within=3_600, run_within=600)
 CUSTOMERS = ("Nordlicht GmbH", "Café Blau", "Müller & Söhne", "Acme", "Öresund AB", "Kita Sonnenschein")
-RULE = "default for high risk"
 
 CALL = (
     *("id", "agent_id", "call_id", "fingerprint", "door", "tool_id", "tool_ref", "state", "fence", "dispatch"),
@@ -47,7 +49,7 @@ VOTE = ("approval_id", "person_id", "answer", "reason", "at")
 _WHY = {
     "failed": ("tool_failed", "The tool answered 502."),
     "timed_out": ("timeout", "The tool took longer than 30 s."),
-    "denied": ("permission_denied", "Agents do this between 6 and 22 o'clock."),
+    "denied": ("permission_denied", "The agent may see the toolkit but not call it."),
     "rejected": ("invalid_input", "customer: is required"),
     "expired": ("expired", "Nobody decided in time."),
     "cancelled": ("cancelled", "It was taken back."),
@@ -121,32 +123,64 @@ class Past:
             took = 30_000.0
         waited = 0.0
         approval: uuid.UUID | None = None
-        if sort.risk == "high" and state not in ("rejected", "denied"):
+        is_asked = sort.risk == "high" and state not in ("rejected", "denied")
+        if is_asked and state == "expired" and at + timedelta(seconds=ASK.decide_within) > self.until:
+            state = "cancelled"  # people still have time to decide it
+        if is_asked:
             waited = min(3_500.0, 90 * chance.lognormvariate(0, 1.1))
+            if state == "expired":
+                waited = float(ASK.decide_within)
+            waited = min(waited, (self.until - at).total_seconds())  # nothing of the past lies ahead
             approval = id_of(at, chance)
-            self._approval(batch, approval, id, agent, tool, digest, door, at, waited, state)
         ran = state in ("succeeded", "failed", "timed_out")
         started = at + timedelta(seconds=waited, milliseconds=chance.uniform(1, 20)) if ran else None
         ended = (started or at + timedelta(seconds=waited)) + timedelta(milliseconds=took if ran else 2)
         code, why = _WHY.get(state, ("", ""))
+        if state == "expired" and not is_asked:
+            why = "No worker could run the call in time; it did not run."
         error = canonical({"code": code, "message": why}).decode() if code else ""
-        effect = "deny" if state == "denied" else "ask" if approval else "allow"
-        reason = why if state == "denied" else f"May call toolkit {sort.toolkit}"
-        decision = {"effect": effect, "rule": RULE if approval else "permission", "reason": reason, "revision": 0}
+        decision = _decision(tool, None if state != "denied" else why)
         result = canonical({"found": chance.randint(0, 9)}).decode() if state == "succeeded" else ""
         batch.calls.append(
             (
                 *(id, agent.pk, str(id), digest, door, tool.pk, tool.tool_id, state, int(ran), "queue", False),
                 *(told.decode(), result, "value" if result else "", error),
-                *("" if state == "rejected" else canonical(decision).decode(), "", digest, "", trace, approval),
+                *(
+                    "" if state == "rejected" else canonical(decision.as_json()).decode(),
+                    "",
+                    digest,
+                    "",
+                    trace,
+                    approval,
+                ),
                 *(at, started, ended, round(took, 2) if ran else None),
             )
         )
         if started is not None:
             batch.attempts.append((id, 1, "worker@past", started, ended, state, code, why, None))
-        chain = trail.new_chain("call", str(id))
-        told_of = (agent, tool, id, door, told, digest, state, decision, took, why, result)
-        batch.chains.append((chain, list(_entries(*told_of))))
+        told_of = Told(
+            id=id,
+            agent=agent.name,
+            tool=tool,
+            door=door,
+            given=told,
+            digest=digest,
+            state=state,
+            decision=decision,
+            code=code,
+            why=why,
+            result=result,
+            took=round(took, 2),
+            at=at,
+            started=started,
+            ended=ended,
+            approval=approval,
+            approver=self.approver.get_username(),
+            agreed=at + timedelta(seconds=waited) if approval and ran else None,
+        )
+        batch.chains.append((trail.new_chain("call", str(id)), list(told_of.by_the_call())))
+        if approval is not None:
+            self._approval(batch, approval, told_of, agent)
 
     def _state(self, sort: Sort) -> str:
         luck = self.chance.random()
@@ -156,37 +190,20 @@ class Past:
             int((luck - sort.failing) / 0.008), "succeeded"
         )
 
-    def _approval(
-        self,
-        batch: Batch,
-        id: uuid.UUID,
-        call: uuid.UUID,
-        agent: Agent,
-        tool: Tool,
-        digest: str,
-        door: str,
-        at: datetime,
-        waited: float,
-        state: str,
-    ) -> None:
-        settled = {"expired": "expired", "cancelled": "withdrawn"}.get(state, "consumed")
-        is_answered = settled == "consumed"
-        decided = at + timedelta(seconds=waited) if is_answered else None
-        ended = decided or at + timedelta(hours=1)
+    def _approval(self, batch: Batch, id: uuid.UUID, told: Told, agent: Agent) -> None:
+        tool, agreed, ask = told.tool, told.agreed, told.decision.ask
+        assert ask is not None  # only such calls have an approval
         batch.approvals.append(
             (
-                *(id, call, str(call), door, agent.pk, tool.pk, tool.tool_id, RiskLevel.HIGH, "", "", digest, digest),
-                *(0, RULE, "High risk: one person agrees first.", "", 1, 600, settled, at, at + timedelta(hours=1)),
-                *(ended + timedelta(minutes=10) if is_answered else None, decided, ended),
+                *(id, told.id, str(told.id), told.door, agent.pk, tool.pk, tool.tool_id, RiskLevel.HIGH, "", ""),
+                *(told.digest, told.digest, 0, told.decision.rule, told.decision.reason, ask.approvers, ask.quorum),
+                *(ask.run_within, told.settled, told.at, told.decide_by),
+                *(agreed + timedelta(seconds=ask.run_within) if agreed else None, agreed, told.started or told.ended),
             )
         )
-        entries = [Entry(event="approval.asked", actor="system", detail={"call": str(call), "rule": RULE})]
-        if is_answered:
-            batch.votes.append((id, self.approver.pk, "approve", "", decided))
-            told = {"answer": "approve", "in_favour": 1, "quorum": 1}
-            entries.append(Entry(event="approval.voted", actor=f"user:{self.approver.get_username()}", detail=told))
-        entries.append(Entry(event=f"approval.{'approved' if is_answered else settled}", actor="system"))
-        batch.chains.append((trail.new_chain("approval", str(id)), entries))
+        if agreed is not None:
+            batch.votes.append((id, self.approver.pk, "approve", "", agreed))
+        batch.chains.append((trail.new_chain("approval", str(id)), list(told.by_the_approval())))
 
 
 def fill(events: int) -> None:
@@ -221,38 +238,19 @@ def _chosen(chance: Random, toolkits: tuple[str, ...]) -> Sort:
     return chance.choices(some, [sort.weight for sort in some])[0]
 
 
-def _entries(
-    agent: Agent,
-    tool: Tool,
-    id: uuid.UUID,
-    door: str,
-    told: bytes,
-    digest: str,
-    state: str,
-    decision: dict[str, Any],
-    took: float,
-    why: str,
-    result: str,
-) -> Iterator[Entry]:
-    received = {
-        "door": door,
-        "tool": tool.tool_id,
-        "call_id": str(id),
-        "input_sha256": hashlib.sha256(told).hexdigest(),
-        "tool_digest": tool.digest,
-        "arguments_digest": digest,
-    }
-    yield Entry(event="call.received", actor=f"agent:{agent.name}", detail=received)
-    if state != State.REJECTED:
-        yield Entry(event="call.decided", actor="system", detail=decision)
-    if state in (State.SUCCEEDED, State.FAILED, State.TIMED_OUT):
-        yield Entry(event="call.queued", actor="system")
-        yield Entry(event="call.started", actor="worker", detail={"attempt": 1, "where": "worker@past"})
-        told_end: dict[str, Any] = {"attempt": 1, "duration_ms": round(took, 2)}
-        if state == State.SUCCEEDED:
-            told_end["result_sha256"] = hashlib.sha256(result.encode()).hexdigest()
-            yield Entry(event="call.succeeded", actor="worker", detail=told_end)
-        else:
-            yield Entry(event=f"call.{state}", actor="worker", outcome="failed", detail=told_end | {"message": why})
-    else:
-        yield Entry(event=f"call.{state}", actor="system", outcome="refused", detail={"message": why})
+def _decision(tool: Tool, denied: str | None) -> Decision:
+    """What the defaults say of such a call, or that the agent had no permission then."""
+    if denied is not None:
+        finding = Finding(check=NAME, effect=Effect.DENY, reason=denied)
+        return Decision(effect=Effect.DENY, rule=NAME, reason=denied, help="", revision=0, findings=(finding,))
+    risk = RiskLevel(tool.risk)
+    usual = default(risk)
+    return Decision(
+        effect=usual.effect,
+        rule=usual.check,
+        reason=usual.reason,
+        help=usual.help,
+        revision=0,
+        findings=(granted(tool.version.toolkit.name), usual),
+        ask=ASK if usual.effect is Effect.ASK else None,
+    )

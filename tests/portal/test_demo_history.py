@@ -1,17 +1,20 @@
 """The demo's past: whole, verifiable, written once, and never into a production home."""
 
+import re
 from io import StringIO
 
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from audit.models import Event
 from execution import totals
 from execution.models import Call, CallTotal
 from execution.portal.standing import Standing
 from execution.portal.statistics import WINDOWS, gather
+from execution.timeline import timeline_of
 from policy.models import Agent, Approval
 
 pytestmark = pytest.mark.django_db
@@ -38,6 +41,26 @@ def test_a_past_is_counted_where_its_time_was_counted_before() -> None:
     make(calls=200)
     root = Standing.of(User.objects.create_superuser("root"))
     assert gather(root, WINDOWS["30d"]).total() > 180  # its first hours are before the first day that is drawn
+
+
+def test_each_call_of_the_past_reads_like_one_that_happened() -> None:
+    make(calls=300, events=0)
+    told = [timeline_of(call) for call in Call.objects.exclude(approval=None, state="unknown")]
+    for each in told:
+        assert each.faults == (), each.call.state
+        assert each.moments[0].event == "call.received"
+        assert each.call.finished_at is None or each.call.finished_at <= timezone.now()
+        assert all(link.event.at <= timezone.now() for link in each.evidence.links)
+    asked = [each for each in told if each.call.approval_id and each.call.state == "succeeded"]
+    assert asked
+    for each in asked:
+        assert [span.kind for span in each.spans] == ["people", "queue", "run"]
+        assert each.spans[0].milliseconds > 1_000
+        sentences = " ".join(moment.sentence for moment in each.moments)
+        assert "High risk runs once one person who may approve agrees" in sentences
+        assert re.search(r"One person had to agree until \d{4}-\d\d-\d\d \d\d:\d\d UTC\.", sentences)
+        decided = next(moment for moment in each.moments if moment.event == "call.decided")
+        assert [check["check"] for check in decided.checks] == ["permission", "default"]
 
 
 def test_a_home_gets_one_past_only() -> None:
