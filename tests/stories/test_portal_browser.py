@@ -134,6 +134,13 @@ def test_times_are_shown_in_the_viewers_zone_with_utc_on_hover(sit: Sit) -> None
     assert (hours[0] + 9) % 24 == hours[1]
 
 
+def test_a_time_in_a_search_is_the_viewers(sit: Sit) -> None:
+    page = sit(timezone_id="Asia/Tokyo").open("/search/")
+    page.fill("#q", 'since:"Nov 1, 2026, 09:30" until:2026-11-02')
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=since%3A2026-11-01T00%3A30Z+until%3A2026-11-02T15%3A00Z**")
+
+
 def test_home_says_the_same_without_scripts(sit: Sit) -> None:
     page = sit(java_script_enabled=False).open("/admin/")
     assert "What needs you" in page.content()
