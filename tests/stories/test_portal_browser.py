@@ -41,6 +41,10 @@ PAGES = [
 Sit = Callable[..., Window]
 
 
+def is_dark(page: Any) -> bool:
+    return bool(page.evaluate("document.documentElement.classList.contains('dark')"))
+
+
 @pytest.fixture(scope="module")
 def sessions(laboratory: Laboratory) -> dict[str, str]:
     return json.loads(laboratory.script(HISTORY))  # type: ignore[no-any-return]
@@ -58,12 +62,20 @@ def sit(laboratory: Laboratory, sessions: dict[str, str], browser: Any) -> Itera
     opened: list[Window] = []
 
     def sit_down(name: str = "admin", **options: Any) -> Window:
-        opened.append(Window(browser, f"http://127.0.0.1:{laboratory.product.port}", sessions[name], **options))
+        opened.append(Window(browser, f"http://127.0.0.1:{laboratory.product.port}", sessions.get(name, ""), **options))
         return opened[-1]
 
     yield sit_down
     for each in opened:
         each.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_the_content_policy_is_strict_and_stops_nothing_on_our_pages(sit: Sit, scheme: str, width: int) -> None:
+    window = sit(color_scheme=scheme, viewport={"width": width, "height": 900})
+    for address in PAGES:
+        window.open(address)
+    sit("", color_scheme=scheme, viewport={"width": width, "height": 900}).open("/login/")
 
 
 @pytest.mark.needs("axe")
@@ -86,6 +98,17 @@ def test_home_has_no_barriers_for_any_role(sit: Sit, name: str) -> None:
     assert window.violations() == []
 
 
+@pytest.mark.needs("axe")
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_way_in_has_no_barriers(sit: Sit, scheme: str, width: int) -> None:
+    window = sit("", color_scheme=scheme, viewport={"width": width, "height": 900})
+    window.open("/login/")
+    assert window.violations() == []
+    assert window.focused() == ""
+    assert window.page.evaluate("document.activeElement.name") == "username"
+
+
 def test_home_is_used_by_keys_alone(sit: Sit) -> None:
     window = sit()
     page = window.open("/admin/")
@@ -98,7 +121,7 @@ def test_home_is_used_by_keys_alone(sit: Sit) -> None:
     assert any("Approvals" in text and "calls that wait" in text for text in reached)
     page.keyboard.press("Enter")
     page.wait_for_url("**/admin/?window=7d")
-    page.locator("summary").first.focus()
+    page.locator("main summary").first.focus()
     page.keyboard.press("Enter")
     table = page.get_by_role("table").first
     assert table.is_visible()
@@ -115,6 +138,50 @@ def test_the_sidebar_opens_by_keys_on_a_narrow_screen(sit: Sit) -> None:
     toggle.focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name="Policy", exact=False).first.wait_for(state="visible")
+
+
+def test_the_sidebar_closes_by_keys_on_a_narrow_screen(sit: Sit) -> None:
+    page = sit(viewport={"width": 390, "height": 844}).open("/policy/")
+    toggle = page.get_by_role("button", name="Show or hide the sidebar")
+    toggle.click()
+    assert toggle.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    page.locator("#nav-sidebar").wait_for(state="hidden")
+    assert toggle.get_attribute("aria-expanded") == "false"
+
+
+def test_a_theme_and_a_closed_sidebar_are_remembered_here_and_in_the_admin(sit: Sit) -> None:
+    window = sit(color_scheme="light")
+    page = window.open("/policy/")
+    assert not is_dark(page)
+    page.locator("summary", has_text="admin").click()
+    page.get_by_role("button", name="Dark").click()
+    assert is_dark(page)
+    page.get_by_role("button", name="Show or hide the sidebar").click()
+    page.locator("#nav-sidebar").wait_for(state="hidden")
+    for address in ("/admin/registry/tool/", "/catalogue/"):
+        window.open(address)
+        assert is_dark(page), address
+        assert not page.locator("#nav-sidebar").is_visible(), address
+    page.get_by_role("button", name="Show or hide the sidebar").click()
+    page.locator("#nav-sidebar").wait_for(state="visible")
+
+
+def test_without_a_choice_the_theme_follows_the_system(sit: Sit) -> None:
+    page = sit(color_scheme="light").open("/policy/")
+    for scheme, worn in (("dark", "html.dark"), ("light", "html:not(.dark)")):
+        page.emulate_media(color_scheme=scheme)
+        page.locator(worn).wait_for(state="attached")
+
+
+def test_pages_are_found_by_keys_in_the_sidebar(sit: Sit) -> None:
+    page = sit().open("/policy/")
+    page.keyboard.press("t")
+    page.keyboard.type("capab")
+    page.locator("#search-results a").first.wait_for(state="visible")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/registry/capability/")
 
 
 def test_nothing_is_wider_than_a_phone(sit: Sit) -> None:
@@ -146,3 +213,6 @@ def test_home_says_the_same_without_scripts(sit: Sit) -> None:
     assert "What needs you" in page.content()
     assert page.locator("figure svg rect").count() > 10
     assert "UTC</time>" in page.content()
+    assert not page.get_by_role("button", name="Show or hide the sidebar").is_visible()
+    page.locator("summary", has_text="admin").click()
+    assert page.get_by_role("button", name="Log out").is_visible()
