@@ -1,6 +1,7 @@
 """A manifest from a form: what somebody filled in, row by row, becomes a document that goes the road of all others."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +25,10 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "session": (),
 }
 EVERY_SETTING = tuple(dict.fromkeys(name for names in SETTINGS.values() for name in names))
+_HEAD = ("name", "version", "title", "description")
 _WORDS = ("name", "title", "description", "risk", "idempotency", "own", "runtime", "timeout", "dispatch", "schema")
+_OF_A_ROW = {*_WORDS, *EVERY_SETTING} - {"schema"}
+_OF_A_TOOL = re.compile(r"spec\.tools\[(\d{1,3})\]\.?(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class ToolRow:
     settings: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[ParameterRow, ...] = (ParameterRow(),)
     schema: str = ""  # JSON; if there is one, the rows are left out
+    faults: Mapping[str, str] = field(default_factory=dict)  # what is wrong, by field; "rest" belongs to none
 
     def document(self) -> dict[str, Any]:
         words = {"title": self.title, "description": self.description}
@@ -107,14 +112,16 @@ class Filled:
     title: str = ""
     description: str = ""
     tools: tuple[ToolRow, ...] = (ToolRow(),)
+    faults: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: Any) -> "Filled":
         """From what a browser sent; a field that is not there is empty."""
         count = _count(data, "tools", MOST_TOOLS)
         return cls(
-            **{name: _text(data, name) for name in ("name", "version", "title", "description")},
+            **{name: _text(data, name) for name in _HEAD},
             tools=tuple(_tool(data, f"t{number}-") for number in range(count)),
+            faults={},
         )
 
     def document(self) -> dict[str, Any]:
@@ -129,6 +136,22 @@ class Filled:
             },
             "spec": {"tools": [tool.document() for tool in self.tools]},
         }
+
+    def with_faults(self, found: Iterable[tuple[str, str]]) -> "Filled":
+        """The same form, each fault (its path in the manifest, and why) at the field that it came from."""
+        own: dict[str, str] = {}
+        rows: list[dict[str, str]] = [{} for _ in self.tools]
+        for path, reason in found:
+            match = _OF_A_TOOL.fullmatch(path)
+            row = rows[int(match[1])] if match and int(match[1]) < len(rows) else own
+            place = match[2] if match else path.removeprefix("metadata.")
+            name = place.removeprefix("runtime.").partition(".")[0].partition("[")[0]
+            name = {"capabilities": "own", "type": "runtime"}.get(name, name)
+            if name not in (_OF_A_ROW if match else _HEAD):
+                name, reason = "rest", f"{place} {reason}"
+            row[name] = f"{row[name]}; {reason}" if name in row else reason
+        tools = tuple(replace(tool, faults=faults) for tool, faults in zip(self.tools, rows, strict=True))
+        return replace(self, tools=tools, faults=own)
 
     def after(self, wish: str) -> "Filled":
         """With a tool or a row more or less: add-tool, drop-tool-1, add-parameter-0, drop-parameter-0-2."""
@@ -152,6 +175,7 @@ def _tool(data: Any, prefix: str) -> ToolRow:
     chosen = set(data.getlist(f"{prefix}capability"))
     return ToolRow(
         **{name: _text(data, f"{prefix}{name}") for name in _WORDS},
+        faults={},
         capabilities=tuple(label for label in CONTRACT_LABELS if label in chosen),
         settings={name: _text(data, f"{prefix}{name}") for name in EVERY_SETTING},
         parameters=tuple(

@@ -110,11 +110,17 @@ def _check(request: HttpRequest) -> HttpResponse:
 def form(request: HttpRequest) -> HttpResponse:
     """Fields and rows that make a manifest; from there on it is edited like any other."""
     _refuse_readers(request)
-    filled, wish = manifestform.Filled(), request.POST.get("do", "")
+    filled, wish, status = manifestform.Filled(), request.POST.get("do", ""), 200
     if request.method == "POST":
         filled = manifestform.Filled.read(request.POST).after(wish)
         if wish == "make" and not any(tool.problem for tool in filled.tools):
-            return _editor(request, yamlwriting.write(filled.document()), None, is_checked=True)
+            text = yamlwriting.write(filled.document())
+            checked = _checked(request, text.encode(), None)
+            if not checked.faults:
+                return _editor(request, text, None, checked=checked)
+            filled, status = filled.with_faults((each.path, each.reason) for each in checked.faults), checked.status
+        elif wish == "make":
+            status = 422
     context = {
         "filled": filled,
         "wish": wish,
@@ -124,8 +130,7 @@ def form(request: HttpRequest) -> HttpResponse:
         "runtimes": tuple(manifestform.SETTINGS),
         "types": manifestform.PARAMETER_TYPES,
     }
-    is_wrong = wish == "make"
-    return page(request, "portal/publish_form.html", "Fill in a form", status=422 if is_wrong else 200, **context)
+    return page(request, "portal/publish_form.html", "Fill in a form", status=status, **context)
 
 
 def _written(request: HttpRequest, only: ToolkitVersion | None) -> HttpResponse:
@@ -169,10 +174,7 @@ def _editor(
     only: ToolkitVersion | None,
     *,
     checked: Checked | None = None,
-    is_checked: bool = False,
 ) -> HttpResponse:
-    if is_checked:
-        checked = _checked(request, text.encode(), only)
     context: dict[str, Any] = {
         "text": text,
         "checked": checked,

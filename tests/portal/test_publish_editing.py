@@ -233,6 +233,25 @@ def test_the_form_grows_and_shrinks_without_losing_a_word(cast: Cast) -> None:
     assert read(client.post("/publish/form/", {"tools": "9999", "do": "x"})).count("<fieldset class=") < 100
 
 
+def test_a_form_with_faults_is_kept_and_tells_them_at_their_fields(cast: Cast) -> None:
+    client = browser(cast.superuser)
+    wrong = {"name": "9bad name", "description": "KEEPME", "t0-timeout": "soon", "t0-own": "Mail", "t0-endpoint": ""}
+    page = read(client.post("/publish/form/", {**FORM, **wrong, "do": "make"}), 422)
+    assert 'id="manifest"' not in page
+    for kept in ('value="9bad name"', "KEEPME", 'value="soon"', 'value="city"', 'value="Mail"'):
+        assert kept in page, kept
+    for name in ("name", "t0-timeout", "t0-own", "t0-endpoint"):
+        (label,) = re.findall(rf'<input name="{name}"[^\n]*?</label>', page)
+        assert 'aria-invalid="true"' in label, name
+        assert 'role="alert"' in label, name
+    assert page.count("aria-invalid") == 4
+
+
+def test_a_fault_that_has_no_field_is_told_with_its_tool(cast: Cast) -> None:
+    page = read(browser(cast.superuser).post("/publish/form/", {**FORM, "t0-p1-type": "day", "do": "make"}), 422)
+    assert re.search(r'role="alert">input\.properties\.days\.type ', page)
+
+
 def test_a_schema_in_the_form_takes_the_place_of_the_rows_and_must_be_json(cast: Cast) -> None:
     client = browser(cast.superuser)
     page = read(client.post("/publish/form/", {**FORM, "t0-schema": '{"type": "object"}', "do": "make"}))
