@@ -63,7 +63,7 @@ def _deliver(hooks: tuple[tuple[str, Hook], ...], event: Event) -> None:
         began = time.perf_counter()
         try:
             hook(event)
-        except Exception:
+        except BaseException:  # one that calls sys.exit() ends itself, neither the call nor the process
             logger.warning("the hook %s failed at %s of %s", path, type(event).__name__, event.tool_id, exc_info=True)
         if time.perf_counter() - began > SLOW:
             _complain(path, time.perf_counter() - began)

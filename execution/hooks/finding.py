@@ -22,8 +22,7 @@ Hook = Callable[[Event], object]
 def find(path: str) -> Hook:
     """The hook, or ImproperlyConfigured with what is wrong with the path."""
     began = time.perf_counter()
-    named = _named(path)
-    hook: Any = getattr(named, "observe", None) if isinstance(named, ModuleType) else named
+    hook = _named(path)
     if not callable(hook):
         raise ImproperlyConfigured(f"PLACET_HOOKS names {path}, which is neither callable nor a module with `observe`")
     took = time.perf_counter() - began
@@ -32,13 +31,13 @@ def find(path: str) -> Hook:
     return cast(Hook, hook)
 
 
-def _named(path: str) -> object:
+def _named(path: str) -> Any:
     try:
-        if _is_module(path):
-            return importlib.import_module(path)
-        return import_string(path)
-    except Exception as error:  # whatever the operator's own code does when it is imported
-        raise ImproperlyConfigured(f"PLACET_HOOKS names {path}, which cannot be imported: {error}") from error
+        named = importlib.import_module(path) if _is_module(path) else import_string(path)
+        return getattr(named, "observe", None) if isinstance(named, ModuleType) else named
+    except (Exception, SystemExit) as error:  # whatever the operator's own code does when it is imported
+        why = f"it exits with {error}" if isinstance(error, SystemExit) else error
+        raise ImproperlyConfigured(f"PLACET_HOOKS names {path}, which cannot be imported: {why}") from error
 
 
 def _is_module(path: str) -> bool:

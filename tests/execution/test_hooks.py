@@ -44,6 +44,10 @@ def burn(event: Event) -> None:
     raise RuntimeError("the pager is on fire")
 
 
+def leave(event: Event) -> None:
+    sys.exit(3)
+
+
 def dawdle(event: Event) -> None:
     time.sleep(0.02)
 
@@ -137,15 +141,16 @@ def test_a_call_that_never_reaches_its_tool_is_not_seen(watched: Watch, call: Ca
     assert SEEN == []
 
 
+@pytest.mark.parametrize("hook", ["burn", "leave"])
 def test_a_hook_that_fails_is_logged_and_fails_neither_the_call_nor_the_next_hook(
-    watched: Watch, call: Call, hands: Hands, caplog: pytest.LogCaptureFixture
+    watched: Watch, call: Call, hands: Hands, caplog: pytest.LogCaptureFixture, hook: str
 ) -> None:
-    watched("burn", "see")
+    watched(hook, "see")
     assert call("Echo", value="v").is_success
     assert len(SEEN) == 2
     told = [record for record in caplog.records if record.name == "execution.hooks"]
     assert [record.levelname for record in told] == ["WARNING", "WARNING"]
-    assert f"{ME}.burn failed at Invoking of Lab.Echo" in told[0].getMessage()
+    assert f"{ME}.{hook} failed at Invoking of Lab.Echo" in told[0].getMessage()
 
 
 def test_a_hook_that_misuses_the_database_cannot_undo_the_calls_end(
@@ -198,6 +203,24 @@ def test_a_wrong_path_is_an_error_before_anything_is_served(
     (error,) = [found for found in run_checks() if found.id == "execution.E001"]
     assert path in error.msg
     assert complaint in error.msg
+
+
+@pytest.fixture
+def exiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module that exits when it is imported."""
+    (tmp_path / "exiting_hook.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(tmp_path)
+    return "exiting_hook"
+
+
+def test_a_hook_that_exits_when_imported_is_wrong_like_any_other(
+    watched: Watch, settings: Any, call: Call, hands: Hands, exiting: str
+) -> None:
+    settings.PLACET_HOOKS = [exiting, f"{ME}.see"]
+    with pytest.raises(ImproperlyConfigured, match="exiting_hook, which cannot be imported: it exits with 3"):
+        hooks.load()
+    assert call("Echo", value="v").is_success  # in a process that loads late
+    assert len(SEEN) == 2
 
 
 def test_the_product_does_not_start_with_a_wrong_path(tmp_path: Path) -> None:
