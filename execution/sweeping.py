@@ -8,7 +8,7 @@ from execution import callbacks, calls, dispatch, totals
 from execution.models import Call, State
 from execution.pipeline import answering, pulling
 from execution.recovery import recover
-from execution.sessions import KIND
+from execution.sessions import KIND, hearing
 from policy import approvals
 from registry.clock import Later
 
@@ -28,8 +28,10 @@ def sweep() -> None:
 
 
 def _recover_lost() -> None:
-    lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=Now()).select_related("tool")[:BATCH]
-    for call in lost:
+    lost = Call.objects.filter(state=State.RUNNING, lease_until__lt=Now()).select_related("tool")
+    if not hearing.is_sound():
+        lost = lost.exclude(dispatch=KIND)
+    for call in lost[:BATCH]:
         recover(call)
 
 

@@ -7,9 +7,10 @@ import logging
 import threading
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from audit.sealing import seal_new_events
+from execution.sessions import hearing
 from execution.sweeping import sweep
 from policy import keyuse
 
@@ -17,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def start() -> None:
+    hearing.begin()
     threading.Thread(target=_walk, name="placet-watchman", daemon=True).start()
 
 
@@ -24,12 +26,18 @@ def _walk() -> None:
     rest = threading.Event()
     while True:
         rest.wait(settings.PLACET_SWEEP)
-        for duty in (sweep, seal_new_events, keyuse.write_down):
-            try:
-                duty()
-            except (DatabaseError, InterfaceError) as error:
-                logger.warning("%s: the database is away (%s)", duty.__name__, type(error).__name__)
-                connection.close()
-            except Exception:
-                logger.exception("%s failed", duty.__name__)
-                connection.close()
+        _make_a_round()
+
+
+def _make_a_round() -> None:
+    for duty in (sweep, seal_new_events, keyuse.write_down):
+        try:
+            duty()
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("%s: the database is away (%s)", duty.__name__, type(error).__name__)
+            connection.close()
+            if isinstance(error, OperationalError | InterfaceError):
+                hearing.begin()  # no heartbeat could be written down either
+        except Exception:
+            logger.exception("%s failed", duty.__name__)
+            connection.close()

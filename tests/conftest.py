@@ -136,6 +136,12 @@ def _no_threads_of_our_own(request: pytest.FixtureRequest, monkeypatch: pytest.M
 
 
 @pytest.fixture(autouse=True)
+def _heartbeats_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a web process that has served for long: who is silent has only itself to blame."""
+    monkeypatch.setattr("execution.sessions.hearing._since", float("-inf"))
+
+
+@pytest.fixture(autouse=True)
 def _no_seals_of_events_that_are_gone() -> Iterator[None]:
     """A test's events go with it; so does the file that says they were there."""
     yield

@@ -5,7 +5,6 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models.functions import Now
 
 from audit import trail
 from audit.trail import Entry
@@ -18,7 +17,7 @@ from execution.pipeline.perform import Ending
 from execution.pipeline.resuming import taken_up, tool_as_called
 from execution.pipeline.steps import check_output
 from execution.runtimes.base import RunResult
-from execution.sessions import offers, pulls, register
+from execution.sessions import hearing, offers, pulls, register
 from execution.sessions.register import Served
 from policy import acting
 from policy.caller import Caller
@@ -115,12 +114,12 @@ def _kept_or_free(caller: Caller, session: Session, call: Call) -> Call | None:
         return None
     if pull is not None and pulls.overdue().filter(pk=pull.pk).exists():
         expire(pull)
-    elif Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Now()).exists():
+    elif not is_own and hearing.is_sound() and pulls.is_silent(call):
         recovery.recover(Call.objects.select_related("tool").get(pk=call.pk))
     moved = calls.read(call.pk)
     assert moved is not None  # calls are never deleted
     if is_own:
-        raise Gone("The lock was lost: its time was over, or no heartbeat came for too long")
+        raise Gone("The lock was lost: its time was over, or the request was taken away")
     return moved
 
 

@@ -10,11 +10,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 from django.db.models import F, QuerySet
-from django.db.models.functions import Now
 
 from audit import guarded
 from execution.claim import Claim
 from execution.models import OPEN, Call, Pull, Session, State
+from execution.sessions import hearing
 from registry.clock import LATER, Later, later_param
 
 MAX_REFUSED = 20  # late answers that are recorded for each
@@ -35,13 +35,16 @@ def begin(claim: Claim, session: Session) -> None:
 
 
 def beat(call: UUID, session: str, agent: int, toolkits: Collection[int]) -> bool:
-    """Whether the session holds the call, in time and wanted; if so its lease begins anew. One statement."""
+    """Whether the session holds the call, in time and wanted; if so its lease begins anew. One statement.
+
+    A lease that is over is renewed too: as long as the fence is the session's, nobody has given the call up.
+    """
     if not toolkits or "\0" in session:
         return False
     vendor = connection.vendor
-    now = later_param(vendor, 0)
-    moments = [later_param(vendor, settings.PLACET_LEASE), call.hex if vendor == "sqlite" else call, now]
-    return guarded.write(_beat_sql(vendor, len(toolkits)), [*moments, session, agent, now, *sorted(toolkits)])
+    id, lease = call.hex if vendor == "sqlite" else call, later_param(vendor, settings.PLACET_LEASE)
+    latest = later_param(vendor, -_overtime())
+    return guarded.write(_beat_sql(vendor, len(toolkits)), [lease, id, session, agent, latest, *sorted(toolkits)])
 
 
 @lru_cache(maxsize=64)
@@ -49,7 +52,7 @@ def _beat_sql(vendor: str, toolkits: int) -> str:
     call, pull, later = Call._meta.db_table, Pull._meta.db_table, LATER[vendor]
     return (
         f'UPDATE "{call}" SET "lease_until" = {later} WHERE "id" = %s AND "state" = \'{State.RUNNING.value}\''
-        f' AND NOT "cancel_requested" AND "lease_until" > {later} AND EXISTS (SELECT 1 FROM "{pull}" p'
+        f' AND NOT "cancel_requested" AND EXISTS (SELECT 1 FROM "{pull}" p'
         f' WHERE p."call_id" = "{call}"."id" AND p."fence" = "{call}"."fence" AND p."session_id" = %s'
         f' AND p."agent_id" = %s AND p."deadline" > {later} AND p."toolkit_id" IN ({", ".join(["%s"] * toolkits)}))'
     )
@@ -75,10 +78,20 @@ def ended_by(session: Session) -> QuerySet[Pull, UUID]:
     return Pull.objects.filter(session=session, call__fence=F("fence")).values_list("call_id", flat=True)
 
 
+def is_silent(call: Call) -> bool:
+    """Whether its holder's lease is over, by the database's clock."""
+    return Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Later(0)).exists()
+
+
 def overdue() -> QuerySet[Pull]:
     """In force although the attempt's time is over, by the database's clock."""
-    late = Pull.objects.filter(deadline__lt=Now(), call__state=State.RUNNING, call__fence=F("fence"))
+    late = Pull.objects.filter(deadline__lt=Later(-_overtime()), call__state=State.RUNNING, call__fence=F("fence"))
     return late.filter(call__state__in=OPEN).order_by("deadline")
+
+
+def _overtime() -> float:
+    """Seconds past its time that an attempt still has: what ended while nobody could hear of it may yet be told."""
+    return 0.0 if hearing.is_sound() else KEPT
 
 
 def must_hear_of_it(call: Call, session: Session) -> bool:

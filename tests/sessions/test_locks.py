@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.sessions.conftest import Ask, Publish
-from tests.sessions.worker import Worker, events, fall_silent, state_of, told
+from tests.sessions.worker import Worker, events, fall_silent, is_silent, state_of, told
 
 if TYPE_CHECKING:
     pass
@@ -52,11 +52,23 @@ def test_17_what_must_not_run_twice_is_left_to_a_person(publish: Publish, hire: 
     assert state_of(call) == "unknown"
 
 
-def test_18_a_heartbeat_just_after_the_lease_revives_nothing(worker: Worker, ask: Ask) -> None:
+def test_18_a_heartbeat_after_the_lease_keeps_what_nobody_else_took(worker: Worker, ask: Ask) -> None:
     call = ask()
     worker.beat(call)
     fall_silent(call)
-    assert (worker.beat(call), state_of(call)) == (409, "queued")
+    assert (worker.beat(call), state_of(call)) == (200, "running")
+    call.refresh_from_db()
+    assert (call.fence, is_silent(call)) == (1, False)
+
+
+def test_18_a_heartbeat_after_the_request_was_given_up_revives_nothing(worker: Worker, ask: Ask) -> None:
+    from execution.sweeping import sweep
+
+    call = ask()
+    worker.beat(call)
+    fall_silent(call)
+    sweep()
+    assert state_of(call) == "queued"
     assert worker.beat(call) == 409  # it has not heard yet that it lost the request
     (request,) = worker.requests()
     assert request["attempt"] == 2

@@ -85,6 +85,12 @@ def fall_silent(call: Call) -> None:
     assert Call.objects.filter(pk=call.pk, state="running").update(lease_until=Later(-0.1))
 
 
+def is_silent(call: Call) -> bool:
+    from execution.sessions import pulls
+
+    return pulls.is_silent(call)
+
+
 def run_late(call: Call) -> None:
     """The attempt's time is over."""
     from execution.models import Pull

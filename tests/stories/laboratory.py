@@ -182,6 +182,12 @@ class Laboratory:
         for pid in [leader, *(other for other in self.processes(program) if other != leader)]:
             send_signal(pid, signal.SIGKILL)
 
+    def restart(self, *, after: float) -> None:
+        """Ends the whole product, and after so many seconds starts it as it was."""
+        assert self.product.finish() == 0, self.product.output[-4000:]
+        time.sleep(after)
+        self.product = Product(self.home, port=self.product.port, environment=self.environment).ready()
+
     @contextmanager
     def frozen_workers(self) -> Iterator[None]:
         """While inside, nobody takes a message."""

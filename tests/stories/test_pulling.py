@@ -144,6 +144,16 @@ def test_workers_outlive_the_death_of_the_web_and_go_on(
     assert warehouse.laboratory.ended(again, seconds=40)["state"] == "succeeded"
 
 
+def test_a_call_that_ends_while_nobody_hears_its_worker_succeeds_and_ran_once(warehouse: Warehouse) -> None:
+    with warehouse.worker() as process:
+        call = warehouse.post("Ship", part="organ", to="Eva", takes=1)
+        warehouse.picked_up("organ")
+        warehouse.laboratory.restart(after=2 * LEASE)
+        after = warehouse.laboratory.ended(call, seconds=30)
+    assert (after["state"], [attempt["status"] for attempt in after["attempts"]]) == ("succeeded", ["succeeded"])
+    assert warehouse.begun("organ") == warehouse.done("organ") == [process.pid]
+
+
 def test_a_worker_that_is_told_to_go_finishes_its_call_and_gives_its_session_back(warehouse: Warehouse) -> None:
     before = warehouse.sessions()
     with warehouse.worker() as process:
