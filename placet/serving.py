@@ -164,7 +164,8 @@ class Worker:
         if tool is None or not self._free.acquire(blocking=False):
             return False
         try:
-            self._insist(lambda: self._client.beat(taken))  # an answer that was lost may have been a yes
+            # An answer that was lost may have been a yes, and then the request must be kept alive.
+            self._insist(lambda: self._client.beat(taken), request["timeout"], self._stop)
         except (Away, Refused) as error:
             self._free.release()
             if isinstance(error, Away) or error.status not in _GONE:
@@ -246,7 +247,7 @@ class Worker:
                     tell = partial(self._client.fail, taken, _unusable(error))
             except Away as error:
                 log.warning("the answer to call %s waits: %s", taken.request, error)
-            pause = _longer(pause)
+            pause = min(self._beat_every, _longer(pause))  # a server that is back soon asks who is still there
             if self._is_over.wait(pause):
                 return
 
@@ -254,7 +255,7 @@ class Worker:
         needs = request["requires"]
         brought: dict[str, Any] = {}
         if needs["secrets"] or needs["authorization"] or needs["userId"]:
-            held = self._insist(lambda: self._client.held(taken))
+            held = self._insist(lambda: self._client.held(taken), request["timeout"], self._is_over)
             brought = held["context"] if held is not None else {}
         return ToolContext(
             secrets=brought.get("secrets"),
@@ -268,14 +269,15 @@ class Worker:
             timeout=request["timeout"],
         )
 
-    def _insist(self, ask: Callable[[], Any]) -> Any:
-        pause = 0.0
+    def _insist(self, ask: Callable[[], Any], seconds: float, enough: threading.Event) -> Any:
+        """As often as a heartbeat is due, while the attempt has time and until it is enough."""
+        pause, until = 0.0, time.monotonic() + seconds
         while True:
             try:
                 return ask()
             except Away:
-                pause = _longer(pause)
-                if pause >= LONGEST_PAUSE or self._is_over.wait(pause):
+                pause = min(self._beat_every, _longer(pause))
+                if time.monotonic() + pause > until or enough.wait(pause):
                     raise
 
 

@@ -203,6 +203,27 @@ def test_a_server_in_trouble_is_asked_again_until_it_has_the_answer(server: Sess
         assert server.answered()["result"] == 4
 
 
+@pytest.mark.parametrize("path", ["/heartbeat", "/response", "PROCESSING"])
+def test_while_a_call_is_held_the_server_is_asked_as_often_as_heartbeats_are_due(
+    server: SessionServer, path: str
+) -> None:
+    server.offer("Circumstances")
+    server.pending[0]["requires"] = {"secrets": ["MAPS"], "authorization": [], "userId": True}
+    server.context = {"secrets": {"MAPS": "s3"}, "authorization": {}, "userId": "ana"}
+    server.troubles.append(_first(6, path, (503, None)))
+    with served(server):
+        assert server.answered(seconds=4)["secret"] == "s3"
+
+
+def test_who_is_told_to_stop_does_not_wait_for_a_server_that_is_away(server: SessionServer) -> None:
+    server.offer("Add", a=2, b=3)
+    server.troubles.append(_for("/heartbeat", (503, None)))
+    with served(server) as stop:
+        _until(lambda: server.polls == 1)
+        stop.set()
+        _until(lambda: server.closed == ["s-1"])
+
+
 def test_a_session_that_the_server_forgot_is_opened_anew(server: SessionServer) -> None:
     with served(server):
         _until(lambda: len(server.opened) == 1)
