@@ -256,7 +256,7 @@ class Worker:
         brought: dict[str, Any] = {}
         if needs["secrets"] or needs["authorization"] or needs["userId"]:
             held = self._insist(lambda: self._client.held(taken), request["timeout"], self._is_over)
-            brought = held["context"] if held is not None else {}
+            brought = held["context"]
         return ToolContext(
             secrets=brought.get("secrets"),
             authorization=brought.get("authorization"),
@@ -303,7 +303,7 @@ def _fields(result: Any) -> dict[str, Any]:
     """An object as its fields; any other value as the lone field `result`."""
     told = answer(result)
     if told["kind"] != "value":
-        raise BadResult("content blocks cannot be answered by a session; return a value")
+        raise BadResult("a session's response has no place for content blocks; return a value")
     value = told["value"]
     if isinstance(value, dict) and "state" not in value and set(value) != {"result"}:
         return value

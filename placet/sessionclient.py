@@ -61,15 +61,25 @@ class SessionClient:
         with self._lock:
             self._waiting = self._connection(patience)
         try:
-            return self._requests(session, f"?state=PENDING&wait={wait:g}&limit={limit}", patience=patience)
+            query = f"?state=PENDING&wait={wait:g}&limit={limit}"
+            requests: list[dict[str, Any]] = self._page(session, query, patience=patience)["requests"]
+            return requests
         finally:
             with self._lock:
                 self._waiting = None
 
-    def held(self, taken: Taken) -> dict[str, Any] | None:
-        """A request that the session took, with what its caller brought for the tool."""
-        found = self._requests(taken.session, "?state=PROCESSING&limit=50")
-        return next((each for each in found if each["requestId"] == taken.request), None)
+    def held(self, taken: Taken) -> dict[str, Any]:
+        """A request that the session took, with what its caller brought for the tool; Refused if it has lost it."""
+        query = "?state=PROCESSING&limit=50"
+        after: str | None = ""
+        while after is not None:
+            page = self._page(taken.session, query + (f"&after={_quoted(after)}" if after else ""))
+            for each in page["requests"]:
+                if each["requestId"] == taken.request:
+                    found: dict[str, Any] = each
+                    return found
+            after = page.get("next")
+        raise Refused(404, "the session does not hold the request any more")
 
     def beat(self, taken: Taken) -> None:
         alive = {"state": "PROCESSING", "heartbeat": round(time.time() * 1000)}
@@ -95,10 +105,8 @@ class SessionClient:
                 with suppress(OSError):
                     self._waiting.sock.shutdown(socket.SHUT_RDWR)
 
-    def _requests(self, session: str, query: str, *, patience: float = PATIENCE) -> list[dict[str, Any]]:
-        path = f"/v1/sessions/{_quoted(session)}/requests{query}"
-        requests: list[dict[str, Any]] = self._ask("GET", path, patience=patience)["requests"]
-        return requests
+    def _page(self, session: str, query: str, *, patience: float = PATIENCE) -> Any:
+        return self._ask("GET", f"/v1/sessions/{_quoted(session)}/requests{query}", patience=patience)
 
     def _ask(self, method: str, path: str, body: Any = None, *, patience: float = PATIENCE) -> Any:
         content = None if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False).encode()

@@ -19,6 +19,8 @@ class SessionServer:
     def __init__(self) -> None:
         self.pending: list[dict[str, Any]] = []
         self.context: dict[str, Any] = {}
+        self.others: list[str] = []  # that the session holds too, besides r-1
+        self.holds = True  # whether r-1 is still the session's when it looks for it
         self.opened: list[Any] = []
         self.closed: list[str] = []
         self.beats: list[str] = []
@@ -61,7 +63,7 @@ class SessionServer:
                 if session != f"s-{len(self.opened)}":
                     return 404, {"error": {"message": "There is no such session"}}
                 if "PROCESSING" in path:
-                    return 200, {"requests": [{"requestId": "r-1", "context": self.context}]}
+                    return 200, self._held(path)
                 self.polls += 1
                 return 200, {"requests": list(self.pending)}
             case "POST", ["tools", "request", _, id, "heartbeat"]:
@@ -70,6 +72,13 @@ class SessionServer:
                 self.answers[id] = body["response"]
                 return 200, None
         return 404, {"error": {"message": "nothing is here"}}
+
+    def _held(self, path: str) -> dict[str, Any]:
+        """One request on each page, `r-1` on the last one."""
+        held = [*self.others, "r-1"] if self.holds else self.others
+        number = held.index(path.partition("after=")[2]) + 1 if "after=" in path else 0
+        page = [{"requestId": id, "context": self.context if id == "r-1" else {}} for id in held[number : number + 1]]
+        return {"requests": page, "next": held[number] if number + 1 < len(held) else None}
 
     def _beat(self, id: str, body: Any) -> Answer:
         if body["state"] == "ERROR":

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import placet
-from placet import RetryableToolError, ServingError, ToolContext, Toolkit, ToolkitError, tool
+from placet import Image, RetryableToolError, ServingError, ToolContext, Toolkit, ToolkitError, tool
 from tests.placet.sessionserver import SessionServer, session_server
 
 toolkit = Toolkit("Shop", "1.0.0")
@@ -28,6 +28,16 @@ def add(a: int, b: int) -> int:
 @tool(description="Tells of its circumstances.")
 def circumstances(context: ToolContext) -> dict[str, Any]:
     return {"key": context.idempotency_key, "secret": context.secrets["MAPS"], "user": context.user_id}
+
+
+@tool(description="Would do without its secrets.")
+def forgiving(context: ToolContext) -> None:
+    running.set()
+
+
+@tool(description="Shows a picture.")
+def picture() -> Image:
+    return Image(b"png", "image/png")
 
 
 @tool(description="Is busy.")
@@ -98,12 +108,27 @@ def test_a_call_is_taken_run_and_answered(server: SessionServer) -> None:
     assert (server.closed, server.keys) == (["s-1"], {"Bearer the-key"})
 
 
-def test_a_tool_gets_what_its_caller_brought(server: SessionServer) -> None:
+@pytest.mark.parametrize("others", [[], ["r-0", "r-00"]])
+def test_a_tool_gets_what_its_caller_brought(server: SessionServer, others: list[str]) -> None:
+    server.others = others
     server.offer("Circumstances")
     server.pending[0]["requires"] = {"secrets": ["MAPS"], "authorization": [], "userId": True}
     server.context = {"secrets": {"MAPS": "s3"}, "authorization": {}, "userId": "ana"}
     with served(server):
         assert server.answered() == {"key": "r-1", "secret": "s3", "user": "ana", "state": "COMPLETE"}
+
+
+def test_a_tool_does_not_run_without_what_its_caller_brought(server: SessionServer) -> None:
+    server.holds = False
+    server.offer("Forgiving")
+    server.pending[0]["requires"] = {"secrets": ["MAPS"], "authorization": [], "userId": False}
+    with served(server):
+        told = server.answered()
+    assert (told["state"], told["developerMessage"]) == (
+        "ERROR",
+        "Refused: the session does not hold the request any more",
+    )
+    assert not running.is_set()
 
 
 @pytest.mark.parametrize(
@@ -113,6 +138,7 @@ def test_a_tool_gets_what_its_caller_brought(server: SessionServer) -> None:
         ("Broken", {}, {"error": "The tool failed unexpectedly", "developerMessage": "KeyError: 'no such thing'"}),
         ("Leaves", {}, {"error": "The tool failed unexpectedly", "developerMessage": "SystemExit: no more of this"}),
         ("Unspeakable", {}, {"error": "The tool gave no usable result"}),
+        ("Picture", {}, {"developerMessage": "a session's response has no place for content blocks; return a value"}),
         ("Add", {"a": "two", "b": 3}, {"error": "Some input parameters are invalid", "canRetry": False}),
         ("Add", {"a": 2}, {"error": "The tool failed unexpectedly"}),
     ],
