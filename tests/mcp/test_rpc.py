@@ -81,10 +81,14 @@ def test_a_wrong_parameter_is_named_too(robot: NewAgent, toolkits: Any, hands: A
     assert "'a'" in detail
 
 
-@pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": ""}, {**ADD, "arguments": []}], ids=str)
-def test_parameters_of_another_shape_are_invalid(robot: NewAgent, params: dict[str, Any]) -> None:
-    number, name, _ = error(rpc(message("tools/call", params), robot))
-    assert (number, name) == (-32602, "Invalid params")
+WRONG_ARGUMENTS = [{**ADD, "arguments": []}, {**ADD, "arguments": None}, {**ADD, "_meta": []}]
+
+
+@pytest.mark.parametrize("params", [None, [], "x", {}, {"name": 7}, {"name": ""}, *WRONG_ARGUMENTS], ids=str)
+def test_parameters_of_another_shape_are_invalid(robot: NewAgent, params: Any) -> None:
+    answer = rpc({**message("tools/call"), "params": params}, robot)
+    number, name, _ = error(answer)
+    assert (answer.status_code, number, name) == (200, -32602, "Invalid params")
 
 
 def test_an_unknown_tool_is_a_method_that_was_not_found(robot: NewAgent, stranger: NewAgent, toolkits: Any) -> None:

@@ -29,7 +29,9 @@ def manner(id: Id | None = None) -> Manner:
     def from_refusal(refusal: Refusal) -> Answer:
         error = _plain(error_of(refusal))
         body = {"jsonrpc": "2.0", "error": error.as_error(), "id": id}
-        return Answer(body=body, status=error.http, headers=error.headers)
+        # A request that can be answered was understood as one, whichever of its parameters is wrong.
+        is_answer = error.code == rpcerrors.INVALID_PARAMS and id is not None
+        return Answer(body=body, status=200 if is_answer else error.http, headers=error.headers)
 
     return Manner(name="rpc", from_refusal=from_refusal)
 
