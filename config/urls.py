@@ -30,6 +30,6 @@ urlpatterns = [
     path("api/docs/", login_required(SpectacularSwaggerSplitView.as_view(url_name="api-schema")), name="api-docs"),
 ]
 
-handler400 = "registry.api.errors.bad_request"
+handler400 = "execution.protocols.unseen.bad_request"
 handler404 = "registry.api.errors.page_not_found"
 handler500 = "registry.api.errors.server_error"

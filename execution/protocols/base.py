@@ -57,6 +57,11 @@ class DoorView(View):
         except Exception as error:
             return _sent(self.dialect.from_refusal(_mishap(error)))
 
+    @classmethod
+    def refused(cls, refusal: Refusal) -> HttpResponseBase:
+        """The door's no to a request that did not come as far as a view."""
+        return _sent(cls.dialect.from_refusal(refusal))
+
     def _by_guess(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Answer | None:
         """The answer, if the registry is as it was a moment ago and all is in order; else nothing was done or told."""
         try:

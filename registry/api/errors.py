@@ -24,6 +24,7 @@ _CODES = {
     415: "unsupported_media_type",
     429: "rate_limited",
 }
+FOREIGN_HOST = "This host name is not served here; the setting ALLOWED_HOSTS names those that are."
 _NOT_FOUND = "There is nothing here, or it is not yours to see."
 _NOT_AUTHENTICATED = "Send an agent's key as 'Authorization: Bearer …' or as 'OXP-API-Key', or log in to the portal."
 _INTERNAL = "Something went wrong here; the log of the server says what."
@@ -105,7 +106,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler400: a page for browsers, JSON for programs."""
     message = "The request could not be read."
     if isinstance(exception, DisallowedHost):
-        message = "This host name is not served here; the setting ALLOWED_HOSTS names those that are."
+        message = FOREIGN_HOST
     return _json(request, 400, "bad_request", message) or defaults.bad_request(request, exception)
 
 

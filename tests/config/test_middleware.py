@@ -1,10 +1,13 @@
 """What surrounds every page: no script that stands in it runs, and a POST never turns into a reading."""
 
+import json
 import logging
+from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 
+from config.doorway import Doorway
 from config.logs import LineFormatter
 
 STRICT = {
@@ -78,6 +81,44 @@ def test_who_writes_is_told_of_the_slash_and_not_answered_with_a_list(method: st
         "code": "not_found",
         "message": "There is nothing here: addresses under /api/ end with a slash.",
     }
+
+
+FOREIGN = {"Host": "evil.example", "Accept": "text/html"}  # as a page that rebinds its name would ask
+HOST_SAID = "This host name is not served here; the setting ALLOWED_HOSTS names those that are."
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("/mcp", ("error", "message")),
+        ("/rpc", ("error", "data", "detail")),
+        ("/tools/call", ("message",)),
+        ("/call", ("output", "error", "message")),
+        ("/contract/v1/execute", ("error", "message")),
+        ("/v1/sessions", ("error", "message")),
+        ("/v1/sessions/ses_x/requests", ("error", "message")),
+        ("/v1/tools/response/ses_x/a", ("error", "message")),
+        ("/v1/tool-callbacks/x", ("error", "message")),
+    ],
+)
+@pytest.mark.parametrize("by", ["the doorway", "Django"])
+def test_a_foreign_host_is_refused_in_the_form_of_the_door(path: str, where: tuple[str, ...], by: str) -> None:
+    if by == "Django":
+        answer = Client().post(path, {}, "application/json", headers=FOREIGN)
+        status, told = answer.status_code, answer.json()
+    else:
+        status, told = _through_the_doorway(path)
+    assert status == 400
+    for key in where:
+        told = told[key]
+    assert told == HOST_SAID
+
+
+def _through_the_doorway(path: str) -> tuple[int, Any]:
+    statuses: list[str] = []
+    environ = RequestFactory().post(path, {}, "application/json", headers=FOREIGN).environ
+    body = b"".join(Doorway()(environ, lambda status, _: statuses.append(status)))
+    return int(statuses[0].split()[0]), json.loads(body)
 
 
 @pytest.mark.parametrize("path", ["/health", "/tools", "/api/tools/"])
