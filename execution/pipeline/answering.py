@@ -20,8 +20,8 @@ from execution.models import Call, Callback, State
 from execution.opening import HOST
 from execution.pipeline import perform
 from execution.pipeline.perform import Ending
-from execution.pipeline.resuming import taken_up
 from execution.pipeline.steps import check_output
+from execution.resuming import taken_up
 from execution.returnaddress import return_address
 from execution.runtimes import WEBHOOK
 from execution.runtimes.base import AnswersLater, RunResult

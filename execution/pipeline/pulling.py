@@ -14,8 +14,8 @@ from execution.errors import CallError, ErrorCode
 from execution.models import Call, Pull, Session, State
 from execution.pipeline import perform
 from execution.pipeline.perform import Ending
-from execution.pipeline.resuming import taken_up, tool_as_called
 from execution.pipeline.steps import check_output
+from execution.resuming import taken_up, tool_as_called
 from execution.runtimes.base import RunResult
 from execution.sessions import hearing, offers, pulls, register
 from execution.sessions.register import Served

@@ -6,10 +6,10 @@ from django.http import HttpRequest
 
 from execution.models import Call, State
 from execution.pipeline import pulling
-from execution.pipeline.resuming import tool_as_called
 from execution.protocols import base, shape
 from execution.protocols.dialect import Answer, Refusal
 from execution.protocols.sessions import translate
+from execution.resuming import tool_as_called
 from execution.sessions import offers, polling, pulls, register
 from execution.sessions.register import Served
 from policy.caller import Caller
