@@ -195,6 +195,19 @@ def test_a_late_answer_is_recorded_a_few_times_and_changes_nothing(worker: Worke
     assert told(call).value == {"bin": 1}
 
 
+def test_a_held_call_whose_key_is_gone_hides_no_other(worker: Worker, ask: Ask) -> None:
+    from execution.models import Call
+
+    gone, good = ask(), ask()
+    for call in (gone, good):
+        worker.beat(call)
+    Call.objects.filter(pk=gone.pk).update(sealed=b"\x02zzbroken")
+    (request,) = worker.requests(state="PROCESSING")
+    assert request["requestId"] == str(good.pk)
+    page = worker.page(state="PROCESSING", limit=1)
+    assert (page["requests"], page["next"]) == ([], str(gone.pk))
+
+
 def test_an_answer_to_a_call_whose_key_is_gone_is_not_shown(worker: Worker, ask: Ask) -> None:
     from execution.models import Call
 

@@ -1,5 +1,6 @@
 """Sessions of outside workers: open, list, close, and pull what there is to do."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.http import HttpRequest
@@ -97,8 +98,11 @@ def _processing(served: Served, limit: int, after: str | None) -> Answer:
     if after is not None:
         held = held.filter(call_id__gt=after)
     found = list(held.select_related("call__agent")[: limit + 1])
-    told = [translate.processing_json(each.call, each, tool_as_called(each.call)) for each in found[:limit]]
-    return _page_answer(told, has_more=len(found) > limit)
+    told = []
+    for each in found[:limit]:
+        with suppress(Unsealable):  # its key is gone; the others are told of all the same
+            told.append(translate.processing_json(each.call, each, tool_as_called(each.call)))
+    return Answer(body=_page(told, str(found[limit - 1].call_id) if len(found) > limit else None))
 
 
 def _ended(served: Served, state: str, limit: int, after: str | None) -> Answer:
