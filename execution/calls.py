@@ -288,13 +288,14 @@ def _finish(
         return True
 
     is_written = insist(claim, write)
-    telemetry.attempted(claim, failure)
     breakers.learn(claim.tool, failure, is_hurried=claim.is_hurried)
-    if is_written:
-        with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
-            bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
+    if not is_written:  # the attempt was given up, and that was told of
+        return False
+    telemetry.attempted(claim, failure)
+    with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
+        bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
     hooks.ended(claim, failure, duration)
-    return is_written
+    return True
 
 
 def insist(claim: Claim, write: Callable[[], bool]) -> bool:

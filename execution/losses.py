@@ -9,11 +9,15 @@ from django.db.models.functions import Now
 
 from audit import rows, trail
 from audit.trail import Entry
-from execution import attempts, bell
+from execution import abandoned, attempts, bell
 from execution.calls import ENDED
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
 from registry.clock import Later
+
+LOST = Failure(
+    code=ErrorCode.OUTCOME_UNKNOWN, message="The worker was lost while the tool ran; it runs again", can_retry=True
+)
 
 
 def requeue(call: Call) -> bool:
@@ -22,6 +26,7 @@ def requeue(call: Call) -> bool:
         call,
         {"state": State.QUEUED, "lease_until": None, "not_before": Now(), "resend_at": Later(settings.PLACET_SWEEP)},
         Entry(event="call.requeued", actor="system", outcome="failed", detail={"attempt": call.fence, "lost": True}),
+        LOST,
     )
 
 
@@ -32,6 +37,7 @@ def give_up(call: Call, failure: Failure, *, state: State) -> bool:
         call,
         ENDED | {"state": state, "error": orjson.dumps(failure.as_json()).decode()},
         Entry(event=f"call.{state.value}", actor="system", outcome="failed", detail=detail),
+        failure,
     )
 
 
@@ -50,7 +56,7 @@ def settle(call: Call, *, actor: str, succeeded: bool, reason: str) -> bool:
     return True
 
 
-def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
+def _lose(call: Call, changes: dict[str, Any], entry: Entry, failure: Failure) -> bool:
     with transaction.atomic():
         lost = Call.objects.filter(pk=call.pk, state=State.RUNNING, fence=call.fence, lease_until__lt=Now())
         if not lost.update(**changes):
@@ -59,4 +65,5 @@ def _lose(call: Call, changes: dict[str, Any], entry: Entry) -> bool:
         chain = trail.chain_of("call", str(call.pk), is_locked=True)
         trail.append(chain, entry, trace_id=call.trace_id)
         bell.ring(str(call.pk))
+        abandoned.tell(call, failure)
     return True

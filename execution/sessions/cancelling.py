@@ -5,7 +5,7 @@ from django.db import transaction
 
 from audit import rows, trail
 from audit.trail import Entry
-from execution import attempts, bell
+from execution import abandoned, attempts, bell
 from execution.errors import ErrorCode, Failure
 from execution.models import Call, State
 from execution.sessions import KIND
@@ -36,4 +36,5 @@ def cancel(call: Call, actor: str) -> bool:
         entry = Entry(event="call.cancelled", actor=actor, outcome="failed", detail=detail)
         trail.append(trail.chain_of("call", str(row.pk), is_locked=True), entry, trace_id=row.trace_id)
         bell.ring(str(row.pk))
+        abandoned.tell(row, _CANCELLED)
     return True

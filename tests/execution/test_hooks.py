@@ -127,6 +127,44 @@ def test_a_queued_call_is_seen_with_the_door_it_came_by_and_each_attempt_has_its
     assert len(SEEN) == 4
 
 
+@pytest.mark.parametrize(("tool", "is_repeated"), [("SlowButSafe", True), ("Slow", False)])
+def test_an_attempt_that_loses_its_worker_is_seen_ending_once(
+    watched: Watch,
+    call: Call,
+    hands: Hands,
+    unsent: list[Any],
+    caplog: pytest.LogCaptureFixture,
+    tool: str,
+    is_repeated: bool,
+) -> None:
+    from execution import calls
+    from execution.pipeline import perform
+    from execution.runtimes.base import RunResult
+    from execution.sweeping import sweep
+    from registry.clock import Later
+
+    watched("see")
+    caplog.set_level(logging.INFO, logger="placet.telemetry")
+    row = CallRow.objects.get(pk=call(tool, ledger="nowhere", seconds=0).id)
+    cleared = perform.clear(row)
+    assert cleared is not None
+    lost = calls.claim(row, cleared.tool, cleared.agent)
+    assert lost is not None
+    perform.enter(lost)
+    CallRow.objects.filter(pk=row.pk).update(lease_until=Later(-1))
+    sweep()
+    sweep()
+    assert calls.succeed(lost, RunResult(value="done")) is None  # it comes back after all
+    began, ended = SEEN
+    assert isinstance(ended, Failed)
+    assert (type(began), began.attempt, ended.attempt, ended.error) == (Invoking, 1, 1, "outcome_unknown")
+    assert ended.duration_ms > 0
+    lines = [record.facts for record in caplog.records if record.name == "placet.telemetry"]  # type: ignore[attr-defined]
+    assert [(line["tool_code"], line["attempt"], line["retryable"]) for line in lines] == [
+        ("outcome_unknown", 1, is_repeated)
+    ]
+
+
 def test_an_event_cannot_be_changed(watched: Watch, call: Call, hands: Hands) -> None:
     watched("see")
     call("Echo", value="v")

@@ -1,0 +1,32 @@
+"""An attempt that was lost or taken back tells nothing itself: operators hear of its end all the same."""
+
+import logging
+
+from django.db import transaction
+
+from audit.models import Event
+from execution import hooks, telemetry
+from execution.errors import Failure
+from execution.models import Call
+from execution.resuming import taken_up
+
+logger = logging.getLogger(__name__)
+
+
+def tell(call: Call, failure: Failure) -> None:
+    """Once this is committed, telemetry and hooks hear of the attempt under the call's fence, as of any that failed.
+
+    The call is as it was before it moved; nobody else tells of this fence, for a later write of it is stale.
+    """
+    transaction.on_commit(lambda: _tell(call, failure))
+
+
+def _tell(call: Call, failure: Failure) -> None:
+    try:
+        started = Event.objects.filter(subject_kind="call", subject_id=str(call.pk), event="call.started")
+        times = list(started.order_by("seq").values_list("at", flat=True)[: call.fence])
+        claim, _ = taken_up(call, call.fence, began=times[-1], where="")
+        telemetry.attempted(claim, failure)
+        hooks.ended(claim, failure, claim.elapsed_ms())
+    except Exception:  # the move is on record, and whoever made it goes on
+        logger.warning("the end of attempt %s of call %s could not be told of", call.fence, call.pk, exc_info=True)
