@@ -74,10 +74,10 @@ def test_an_owner_rotates_a_key_and_programs_move_over_without_a_gap(
     window = window_of(laboratory, browser, sessions["olga"], permissions=["clipboard-read", "clipboard-write"])
     page = window.open("/agents/")
     page.get_by_role("link", name="tester").click()
-    page.locator("summary", has_text=f"Rotate {prefix}").focus()
+    page.locator("summary", has_text="Rotate, ending").focus()
     page.keyboard.press("Enter")  # by keys alone
     assert page.get_by_label("When the old key ends").input_value() == "24"
-    page.get_by_role("button", name="Make the new key").click()
+    page.get_by_role("button", name=f"Rotate {prefix}").click()  # and that is what one click takes
     page.get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").wait_for()
     new = page.evaluate("navigator.clipboard.readText()")
