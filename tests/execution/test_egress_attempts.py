@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,7 @@ def test_an_attempt_shows_its_begin_its_end_its_code_its_traffic_and_the_pause_a
     browser.force_login(User.objects.create_superuser("root"))
     page = browser.get(f"/calls/{first.call_id}/").content.decode()
     for moment in (first.started_at, first.finished_at):
-        assert f"<td>{moment:%H:%M:%S}.{moment.microsecond:06d}</td>" in page
+        told = f"{moment:%Y-%m-%d %H:%M:%S.%f} UTC"
+        assert re.search(f'<td><time [^>]*title="{told}"[^>]*>{told}</time></td>', page)
     for text in ("execution_failed", "429", "sent", "was to follow after 1 s"):
         assert text in page

@@ -116,7 +116,7 @@ def test_an_answer_that_breaks_the_tools_promise_is_a_failure(call: MakeCall, at
 def test_an_answer_over_the_limit_is_a_failure_that_names_it(call: MakeCall, at_once: None) -> None:
     outcome = call("Big", size=1_200_000)
     assert outcome.failure is not None
-    assert outcome.failure.details == {"limit": 1_000_000}
+    assert outcome.failure.details == {"limit": 1_000_000, "refused": "response_too_large"}
 
 
 def test_a_tool_sees_nothing_of_our_environment(call: MakeCall, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
