@@ -4,6 +4,7 @@ python examples/http_service/service.py --port 8321
 """
 
 import argparse
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -92,6 +93,10 @@ def _invalid(asked: Any, field: str, message: str, **more: Any) -> dict[str, Any
 
 def handler(doors: dict[str, Callable[[Any], Answer]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(ConnectionError):  # whoever asked may have gone
+                super().handle()
+
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             if self.path not in doors:

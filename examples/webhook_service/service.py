@@ -6,6 +6,7 @@ Whoever does not want to wait for the push may ask for `GET /reports/{request_id
 """
 
 import argparse
+import contextlib
 import hashlib
 import hmac
 import json
@@ -27,6 +28,10 @@ _lock = threading.Lock()
 
 class Service(BaseHTTPRequestHandler):
     """POST takes a call, GET tells how far it is."""
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # whoever asked may have gone
+            super().handle()
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
