@@ -16,5 +16,6 @@ else:
     SECRET_KEY = _keys.django
     PLACET_AUDIT_KEY = _keys.audit
     PLACET_SEAL_SEED = _keys.seal_seed
-    PLACET_SEALING_KEYS = _keys.sealing
+    # Given, they take the place of the home's own: that is how a new one is put in front (manage.py rotate_keys).
+    PLACET_SEALING_KEYS = env.keyring("PLACET_SEALING_KEYS") if env.text("PLACET_SEALING_KEYS", "") else _keys.sealing
     ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", PLACET_HOST, *env.words("ALLOWED_HOSTS")]

@@ -106,3 +106,20 @@ def test_a_database_url_keeps_what_was_escaped() -> None:
     settings = env.database("postgres://us%40er:p%2Fw@db.example:5433/na%20me?sslmode=require")
     assert (settings["USER"], settings["PASSWORD"], settings["NAME"]) == ("us@er", "p/w", "na me")
     assert settings["OPTIONS"]["sslmode"] == "require"  # type: ignore[index]
+
+
+def test_on_one_machine_a_new_sealing_key_can_be_put_in_front(tmp_path: Path) -> None:
+    made = keys.from_home(tmp_path)
+    own = base64.b64encode(made.sealing["k1"]).decode()
+    code = "import django; django.setup(); from django.conf import settings; print(list(settings.PLACET_SEALING_KEYS))"
+    command = [sys.executable, "-c", code]
+    given = {
+        "PATH": os.environ["PATH"],
+        "PLACET_HOME": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "config.settings.local",
+    }
+    for extra, expected in (({}, "['k1']"), ({"PLACET_SEALING_KEYS": f"k2:{KEY},k1:{own}"}, "['k2', 'k1']")):
+        told = subprocess.run(
+            command, cwd=ROOT, env=given | extra, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert told.stdout.strip() == expected
