@@ -8,6 +8,8 @@ from celery import Celery
 from celery.signals import setup_logging, task_prerun, worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
+# The checks would load every page and view, which no worker needs: a third of its start and a sixth of its memory.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("placet")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -20,9 +22,9 @@ app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
 def _load_before_forking(**_: Any) -> None:
     """What every child needs is loaded once, before they are forked, and shared by all of them."""
     from audit import sealing  # noqa: F401
-    from execution import hooks, sweeping, telemetry  # noqa: F401
-    from execution.pipeline import perform  # noqa: F401
-    from policy import delivery  # noqa: F401
+    from execution import hooks, packs, sweeping, telemetry  # noqa: F401
+    from execution.pipeline import answering, perform  # noqa: F401
+    from policy import delivery, replays  # noqa: F401
 
     telemetry.load()
     hooks.load()

@@ -20,7 +20,6 @@ from django.db.models.functions import Now
 
 from audit import exports, sealing, trail
 from audit.packfile import TooLarge
-from execution.evidence import write_pack
 from execution.models import Pack
 from execution.scope import FilterError, Scope
 from execution.viewer import Viewer
@@ -196,6 +195,8 @@ def _written(taken: Pack) -> dict[str, Any]:
 def _fill(file: IO[bytes], taken: Pack, scope: Scope, viewer: Viewer, tell: Callable[[int], None]) -> int:
     """The content; how many events it holds."""
     if taken.form == Pack.Form.ZIP:
+        from execution.evidence import write_pack  # here: it loads the API, which a worker seldom needs
+
         return write_pack(file, scope, viewer, on_progress=tell).events
     events = 0
 

@@ -1,5 +1,6 @@
 """Settings shared by every way to run."""
 
+import sys
 from pathlib import Path
 
 from django.templatetags.static import static
@@ -76,6 +77,8 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 
 _url = env.text("DATABASE_URL", "")
+if not _url:  # REST framework would load PostgreSQL's client for fields that no table here has: 8 MB a process
+    sys.modules.setdefault("django.contrib.postgres.fields", None)  # type: ignore[arg-type]
 DATABASES = {"default": env.database(_url) if _url else env.sqlite(PLACET_HOME / "placet.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
