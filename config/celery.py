@@ -28,8 +28,18 @@ def _load_before_forking(**_: Any) -> None:
 
     telemetry.load()
     hooks.load()
+    _use_a_pool_that_endures()
     gc.collect()
     gc.freeze()
+
+
+def _use_a_pool_that_endures() -> None:
+    """Where the broker has to be polled; with another one, each child has pipes of its own and shares no lock."""
+    from celery.concurrency.prefork import TaskPool
+
+    from config.pool import EnduringPool
+
+    TaskPool.BlockingPool = EnduringPool
 
 
 @task_prerun.connect

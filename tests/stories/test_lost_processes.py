@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from tests.stories.laboratory import LEASE, PUBLISH, SWEEP, Laboratory, Reply, lines
 from tests.stories.product import wait_until
+from tests.stories.restartable import is_running
 
 pytestmark = pytest.mark.story
 
@@ -22,10 +24,20 @@ TAKEN_OVER = LEASE + SWEEP + 8  # seconds until another worker runs what one los
 
 def running(laboratory: Laboratory, tool: str, seconds: float) -> tuple[Any, Path]:
     """A call whose tool has begun, and its ledger."""
-    ledger = laboratory.ledger()
-    call = laboratory.post(tool, ledger=str(ledger), seconds=seconds)
-    assert wait_until(lambda: lines(ledger) == 1), laboratory.get(call["id"])
-    return call, ledger
+    return running_together(laboratory, (tool, seconds))[0]
+
+
+def running_together(laboratory: Laboratory, *tools: tuple[str, float]) -> list[tuple[Any, Path]]:
+    """Calls that are under way at the same time."""
+    ledgers = [laboratory.ledger() for _ in tools]
+    calls = [
+        laboratory.post(tool, ledger=str(ledger), seconds=seconds)
+        for (tool, seconds), ledger in zip(tools, ledgers, strict=True)
+    ]
+    assert wait_until(lambda: all(lines(ledger) == 1 for ledger in ledgers)), [
+        laboratory.get(call["id"]) for call in calls
+    ]
+    return list(zip(calls, ledgers, strict=True))
 
 
 def test_a_killed_worker_process_costs_an_idempotent_call_one_more_attempt(laboratory: Laboratory) -> None:
@@ -42,8 +54,7 @@ def test_a_killed_worker_process_costs_an_idempotent_call_one_more_attempt(labor
 
 
 def test_a_killed_worker_leaves_what_may_not_run_again_to_a_person(laboratory: Laboratory) -> None:
-    safe, safe_ledger = running(laboratory, "SlowButSafe", 4.0)  # so long that it still runs once the other has begun
-    call, ledger = running(laboratory, "Slow", 1.0)
+    (safe, safe_ledger), (call, ledger) = running_together(laboratory, ("SlowButSafe", 1.5), ("Slow", 1.5))
     laboratory.kill("celery")
     killed = time.monotonic()
     after = laboratory.ended(call["id"])
@@ -51,7 +62,26 @@ def test_a_killed_worker_leaves_what_may_not_run_again_to_a_person(laboratory: L
     assert (after["state"], after["error"]["code"]) == ("unknown", "outcome_unknown")
     assert laboratory.events(call["id"])[-2:] == ["call.started", "call.unknown"]
     assert laboratory.ended(safe["id"])["state"] == "succeeded"
-    assert (lines(safe_ledger), lines(ledger)) == (2, 1)
+    assert (lines(safe_ledger), lines(ledger)) == (2, 1), laboratory.events(safe["id"])
+
+
+def are_gone(processes: list[int]) -> bool:
+    return not any(map(is_running, processes))
+
+
+def test_worker_processes_that_are_killed_while_they_wait_take_no_queue_along(laboratory: Laboratory) -> None:
+    ledger = laboratory.ledger()
+    assert laboratory.oxp("Ring", ledger=str(ledger)).status == 200
+    leader = laboratory.leader("celery")
+    children = [pid for pid, parent in laboratory.processes("celery").items() if parent == leader]
+    for number, child in enumerate(children, 1):
+        os.kill(child, signal.SIGKILL)
+        assert wait_until(partial(are_gone, children[:number]))
+    for _ in range(4):
+        assert laboratory.oxp("Ring", ledger=str(ledger), timeout=30).status == 200
+    assert lines(ledger) == 5
+    assert laboratory.leader("celery") == leader
+    laboratory.kill("celery")  # its clockwork was among them: the next story finds a whole worker
 
 
 def test_a_worker_that_froze_and_wakes_too_late_is_refused(laboratory: Laboratory) -> None:
