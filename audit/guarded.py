@@ -11,7 +11,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from audit import rows
+from audit import prepared, rows
 from audit.glance import numbered
 from audit.rows import Rows
 
@@ -51,17 +51,20 @@ def _one_by_one(database: BaseDatabaseWrapper, statements: list[tuple[str, Seque
 def _in_one_statement(
     database: BaseDatabaseWrapper, guard: str, parameters: Sequence[Any], additions: tuple[Rows, ...]
 ) -> bool:
-    from psycopg import RawCursor
-
     shape = tuple((model, columns, len(values)) for model, columns, values in additions)
-    everything = list(parameters)
+    statement, everything = _joined(guard, shape), list(parameters)
     for addition in additions:
         everything += rows.parameters(*addition, database.vendor)
     database.ensure_connection()
-    with database.wrap_database_errors, RawCursor(database.connection) as cursor:
-        cursor.execute(_joined(guard, shape), everything)
-        found = cursor.fetchone()
-    return bool(found and found[0])
+    with database.wrap_database_errors:
+        if not database.in_atomic_block and database.connection.prepare_threshold is not None:
+            return prepared.count(database.connection, statement, everything) > 0
+        from psycopg import RawCursor
+
+        with RawCursor(database.connection) as cursor:
+            cursor.execute(statement, everything)
+            found = cursor.fetchone()
+            return bool(found and found[0])
 
 
 @lru_cache(maxsize=256)

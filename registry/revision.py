@@ -14,6 +14,7 @@ from django.db import InterfaceError, OperationalError, connection, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
+from audit import prepared
 from audit.glance import glance
 from registry.triggers import EVENTS, Reaction, Trigger, differs, install
 
@@ -63,6 +64,7 @@ def guessed() -> Iterator[bool]:
     and says so afterwards with `confirm`, or asks to be `certain` before.
     """
     is_fresh = connection.vendor == "postgresql" and time.monotonic() - _pin.seen_at < FRESH
+    is_fresh = is_fresh and prepared.stands(connection.connection)
     if not is_fresh or _pin.depth:
         yield False
         return

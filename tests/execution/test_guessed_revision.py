@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test import Client
@@ -63,6 +64,16 @@ def test_in_good_order_the_number_is_not_read_but_named(
         assert ask().status_code == 200
     assert len(numbers) == (0 if connection.vendor == "postgresql" else 1)
     assert Call.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_was_ended_while_idle_is_no_ground_for_a_guess(ask: Callable[..., Any]) -> None:
+    assert ask().status_code == 200
+    if connection.vendor == "postgresql":
+        with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+    assert ask().status_code == 200
+    assert Call.objects.filter(state="succeeded").count() == 2
 
 
 def take_away(robot: NewAgent, lab: ToolkitVersion) -> None:
