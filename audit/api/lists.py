@@ -30,6 +30,12 @@ class StrictOrdering(OrderingFilter):
     A view's `ordering_columns` says which columns a name stands for where it is not a column's own.
     """
 
+    def get_default_ordering(self, view: Any) -> list[str] | None:
+        ordering = [*(super().get_default_ordering(view) or ())]
+        if not ordering or ordering[-1].lstrip("-") in ("id", "pk"):
+            return ordering or None
+        return [*ordering, "-pk" if ordering[-1].startswith("-") else "pk"]
+
     def remove_invalid_fields(self, queryset: Any, fields: Any, view: Any, request: Request) -> list[str]:
         columns = getattr(view, "ordering_columns", {})
         ordered, sign = [], ""

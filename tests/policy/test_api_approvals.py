@@ -13,6 +13,7 @@ from audit.models import Event
 from policy import agents, approvals
 from policy.models import Approval, Vote
 from registry.models import ToolkitVersion
+from tests.execution.approving import without_guards
 from tests.policy.asking import approver, asker, browser, cards, page, payments, question, state
 
 pytestmark = pytest.mark.django_db
@@ -233,6 +234,16 @@ def test_a_body_of_another_shape_is_refused(version: ToolkitVersion, ana: User, 
     asked = question(version)
     answer = api(ana).post(f"{LIST}{asked.pk}/deny/", body, format="json")
     assert answer.status_code == (200 if body == {"reason": 7.5} else 422), answer.content
+
+
+@pytest.mark.django_db(transaction=True)
+def test_questions_of_one_moment_come_newest_first(version: ToolkitVersion, ana: User) -> None:
+    asked = [question(version) for _ in range(6)]
+    with without_guards("policy_approval", "what_an_approval_is_bound_to_never_changes"):
+        Approval.objects.update(created_at=asked[0].created_at)
+    newest_first = [str(each.pk) for each in reversed(asked)]
+    assert shown(ana) == newest_first
+    assert shown(ana, page_size=3) + shown(ana, page_size=3, page=2) == newest_first
 
 
 def test_a_list_is_narrowed_ordered_and_searched(version: ToolkitVersion, ana: User) -> None:
