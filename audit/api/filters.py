@@ -18,13 +18,17 @@ class EventFilter(django_filters.FilterSet):
     event = django_filters.CharFilter()
     actor = django_filters.CharFilter()
     outcome = django_filters.CharFilter()
-    trace_id = django_filters.CharFilter()
+    trace_id = django_filters.CharFilter(method="of_trace")
     since = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
     until = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
 
     class Meta:
         model = Event
         fields = ["subject_kind", "subject_id", "event", "actor", "outcome", "trace_id", "since", "until"]
+
+    def of_trace(self, events: QuerySet[Event], name: str, trace_id: str) -> QuerySet[Event]:
+        """Not those without a trace: only so does SQLite see that the index, which leaves them out, will do."""
+        return events.filter(trace_id=trace_id).exclude(trace_id="")
 
 
 class EventSearch(SearchFilter):

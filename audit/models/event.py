@@ -38,7 +38,7 @@ class Event(AppendOnlyModel):
         indexes = [
             models.Index(fields=["event", "id"], name="event_by_name"),
             models.Index(fields=["actor", "id"], name="event_by_actor"),
-            models.Index(fields=["trace_id"], name="event_by_trace"),
+            models.Index(fields=["trace_id"], name="event_by_trace", condition=~models.Q(trace_id="")),
         ]
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Max, QuerySet
 
 from audit import search
+from audit.api.filters import EventFilter
 from audit.models import Event
 from execution import callsearch
 from execution.models import Call
@@ -102,7 +103,7 @@ def _keys(filters: dict[str, str]) -> list[int] | None:
     """The events of one trace or subject, read from its index: told to sort, databases walk the whole table instead."""
     for names in (("trace_id",), ("subject_kind", "subject_id")):
         if all(name in filters for name in names):
-            events = Event.objects.filter(**{name: filters[name] for name in names}).order_by()
+            events = EventFilter({name: filters[name] for name in names}, Event.objects.order_by()).qs
             return list(events.values_list("pk", flat=True)[:MANY])
     return None
 
