@@ -134,4 +134,6 @@ def say(line: str = "") -> None:
 
 def visible(line: str) -> str:
     """Control characters shown, not obeyed: a child's output must not steer the terminal."""
+    if line.isprintable():
+        return line
     return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in line)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from django.templatetags.static import static
 
@@ -192,13 +193,13 @@ else:
     }
     CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "config.logs.LineFormatter"}, "facts": {"()": "config.logs.FactsFormatter"}},
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": "line"},
-        "facts": {"class": "logging.StreamHandler", "formatter": "facts"},
+        "facts": {"class": "config.logs.GatheringHandler", "formatter": "facts"},
     },
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
