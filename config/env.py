@@ -13,10 +13,11 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 PRAGMAS = {
+    "page_size": 2048,  # of a new file; a call changes some thirty pages, and each is written out whole
     "journal_mode": "WAL",
     "synchronous": "NORMAL",  # survives the death of any process; a power cut may cost the last moments, never the file
     "cache_size": -16_000,
-    "wal_autocheckpoint": 8_000,  # pages; each checkpoint waits for the disk, and all writers wait for the checkpoint
+    "wal_autocheckpoint": 16_000,  # pages; each checkpoint waits for the disk, and all writers wait for the checkpoint
 }
 # Milliseconds after which PostgreSQL gives up, so that no request hangs on another one's lock or on a lost client.
 LIMITS = {"statement_timeout": 30_000, "lock_timeout": 5_000, "idle_in_transaction_session_timeout": 60_000}
