@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from config.reaper import Reaper
-from tests import loopback, needs
+from tests import loopback, needs, once
 from tests.services import postgres, redis
 
 DATABASES = ("sqlite", "postgres")
@@ -76,7 +76,7 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[NOT_RUN] += needs.take_out(items)
     if _database() != "sqlite":
-        kept = [item for item in items if _touches_the_database(item) and not _is_about_looks(item)]
+        kept = [item for item in items if _touches_the_database(item) and not once.is_enough(item)]
         config.stash[ELSEWHERE] = len(items) - len(kept)
         items[:] = kept
 
@@ -116,7 +116,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if elsewhere := config.stash[ELSEWHERE]:
         terminalreporter.write_line(
-            f"{elsewhere} tests that touch no database, or tell how pages look, run with SQLite only"
+            f"{elsewhere} tests that touch no database, or need only one (tests/once.py), run with SQLite only"
         )
     if not_run := config.stash[NOT_RUN]:
         terminalreporter.section("not run", yellow=True)
@@ -146,6 +146,14 @@ def _no_seals_of_events_that_are_gone() -> Iterator[None]:
     """A test's events go with it; so does the file that says they were there."""
     yield
     Path(os.environ["PLACET_HOME"], "seals.jsonl").unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _counters_are_at_home() -> None:
+    """They stay where the first call of a process finds its home, and that call may be of a test that moved it."""
+    from execution.telemetry import metrics
+
+    assert metrics.load() is not None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -187,11 +195,6 @@ def _touches_the_database(item: pytest.Item) -> bool:
         "transactional_db",
         "database_url",
     }.isdisjoint(fixtures)
-
-
-def _is_about_looks(item: pytest.Item) -> bool:
-    """What axe finds in a page hangs on its markup and its colours, whichever database is behind it."""
-    return any("axe" in marker.args for marker in item.iter_markers("needs"))
 
 
 def _without_excuses(report: Report) -> Report:

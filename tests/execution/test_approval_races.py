@@ -123,6 +123,11 @@ class Steps:
             self._reached[number, step].wait(30)
         time.sleep(number % 10 * 0.001)
 
+    def let_pass(self, number: int) -> None:
+        """On a busy machine too, the other one is the first now and then: in rounds in which it waits for nothing."""
+        if number % 8 == 0:
+            self._reached[number, "ended"].wait(30)
+
 
 def test_of_two_who_approve_one_decides_and_of_four_workers_one_runs(park: Park, three: list[User]) -> None:
     """I13: one approval is used in the transaction of the one claim."""
@@ -217,6 +222,7 @@ def test_no_call_runs_once_its_version_is_withdrawn(
         ToolkitVersion.objects.filter(pk=lab.pk).update(**again)
 
     def answer_and_take(number: int) -> tuple[float, Claim | None]:
+        steps.let_pass(number)
         decide(ids[number], three[0], "approve")
         steps.reached(number, "answered")
         began, claim = time.monotonic(), grip(ids[number])
@@ -226,6 +232,7 @@ def test_no_call_runs_once_its_version_is_withdrawn(
     def end(number: int) -> float:
         steps.wait_for_some(number)
         withdraw(lab, by=people["author"], reason="broken")
+        steps.reached(number, "ended")
         return time.monotonic()
 
     with without_guards("registry_toolkitversion", "a_version_moves_only_forward"):
@@ -250,6 +257,7 @@ def test_no_call_runs_on_an_answer_under_a_policy_that_is_gone(park: Park, three
         ids.extend(park(1))
 
     def answer_and_take(number: int) -> tuple[float, Claim | None]:
+        steps.let_pass(number)
         decide(ids[number], three[0], "approve")
         steps.reached(number, "answered")
         began, claim = time.monotonic(), grip(ids[number])
@@ -259,6 +267,7 @@ def test_no_call_runs_on_an_answer_under_a_policy_that_is_gone(park: Park, three
     def activate(number: int) -> float:
         steps.wait_for_some(number)
         revisions.activate((live, other)[(number + 1) % 2], by=None)
+        steps.reached(number, "ended")
         return time.monotonic()
 
     results = race(answer_and_take, activate, rounds=ROUNDS, before=ask)

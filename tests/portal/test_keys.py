@@ -71,7 +71,7 @@ def test_rotating_shows_a_new_key_once_while_the_old_one_goes_on_for_a_day(clien
     assert old.expires_at is not None
     assert abs(old.expires_at - timezone.now() - DAY) < timedelta(minutes=1)
     assert new not in client.get("/agents/caller/").content.decode()
-    Credential.objects.filter(pk=old.pk).update(expires_at=timezone.now())
+    Credential.objects.filter(pk=old.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(NotAuthenticated):
         authenticate(proof(made.key))
 

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from tests.services import redis
 from tests.stories.laboratory import Laboratory, at_work
+from tests.stories.prepared import Prepared
+
+# The files that take longest go first, so that none is left alone at the end of a parallel run.
+LONGEST = (
+    *("test_portal_browser", "test_failing_tool", "test_make_run", "test_mcp_clients", "test_mcp_streams"),
+    *("test_lost_servers", "test_inbox_browser", "test_hostile_answers", "test_pulling", "test_lost_processes"),
+    *("test_publish_browser", "test_catalogue_browser", "test_late_answers", "test_waiting", "test_campaign"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
+@pytest.fixture(scope="session")
+def prepared(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """What every laboratory begins with, made once for all processes of a run."""
+    own = tmp_path_factory.getbasetemp()
+    return Prepared((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "prepared", database_url)
 
 
 @pytest.fixture(scope="module")
-def servers(database_url: str) -> Iterator[dict[str, str]]:
+def servers(database_url: str, prepared: Prepared) -> Iterator[dict[str, str]]:
     """A database of its own on the run's server and a Redis of its own; with SQLite, nothing."""
     if not database_url:
         yield {}
         return
-    with redis() as broker, psycopg.connect(database_url, autocommit=True) as connection:
-        name = f"laboratory_{uuid4().hex}"  # stories are told two at a time
-        connection.execute(f'CREATE DATABASE "{name}"')
-        yield {"DATABASE_URL": database_url.rpartition("/")[0] + f"/{name}", "CELERY_BROKER_URL": broker}
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with redis() as broker, prepared.database() as database:
+        yield {"DATABASE_URL": database, "CELERY_BROKER_URL": broker}
 
 
 @pytest.fixture(scope="module")
 def laboratory(
-    request: pytest.FixtureRequest, servers: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    servers: dict[str, str],
+    prepared: Prepared,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Laboratory]:
     """The product with the lab, for the stories of a module; `SETTINGS` of the module are its own."""
     own: dict[str, str] = getattr(request.module, "SETTINGS", {})
-    yield from at_work(tmp_path_factory.mktemp("laboratory"), {**servers, **own})
+    yield from at_work(tmp_path_factory.mktemp("laboratory"), {**servers, **own}, prepared)

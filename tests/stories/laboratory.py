@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 import uuid
@@ -20,20 +19,14 @@ from typing import Any
 
 import psycopg
 
-from tests.stories.product import ROOT, Product, processes_in, wait_until
+from tests.stories.prepared import Prepared, import_lab, run
+from tests.stories.product import Product, processes_in, wait_until
 from tests.stories.restartable import is_running
 
-LAB = ROOT / "tests" / "toolkits" / "lab"
 LEASE = 2.0
 SWEEP = 1.0  # seconds between two rounds of a sweeper, and before it doubts a broker
 OPEN = ("queued", "running", "awaiting_approval", "waiting_callback")
 
-PREPARE = """
-import django; django.setup()
-from django.core.management import call_command
-call_command("import_toolkit", sys.argv[1], publish=True, reviewer="admin", verbosity=0, stdout=sys.stderr)
-call_command("create_agent", "tester", call=["Lab"], json=True)
-"""
 PUBLISH = """
 import django; django.setup()
 from config.celery import app
@@ -60,15 +53,17 @@ class Reply:
 class Laboratory:
     """A product with its database and broker, as its callers and its operator see it."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], prepared: Prepared | None) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.ledgers = folder / "ledgers"  # not beside the home: tools reach no folder that the home lies in
         self.ledgers.mkdir(exist_ok=True)
         self.environment = {"PLACET_LEASE": str(LEASE), "PLACET_SWEEP": str(SWEEP), **environment}
         self.database_url = environment.get("DATABASE_URL", "")
+        if prepared:
+            prepared.furnish(self.home)
         self.product = Product(self.home, environment=self.environment).ready()
-        self.key = json.loads(self.script(PREPARE, str(LAB)))["key"]
+        self.key = prepared.key if prepared else import_lab(self.home, self.environment)
 
     # What a caller does
 
@@ -140,20 +135,15 @@ class Laboratory:
 
     def script(self, code: str, *arguments: str) -> str:
         """A program beside the product, with its settings."""
-        command = [sys.executable, "-c", f"import sys\n{code}", *arguments]
-        return self._run(command)
+        return self._run([sys.executable, "-c", f"import sys\n{code}", *arguments])
 
     def verify_audit(self) -> None:
         """Every chain and seal holds."""
         told = json.loads(self._run([sys.executable, "manage.py", "verify_audit", "--json"]))
         assert told["ok"], told
 
-    def _run(self, command: Sequence[str]) -> str:
-        own = {"PLACET_HOME": str(self.home), "DJANGO_SETTINGS_MODULE": "config.settings.local"}
-        environment = os.environ | self.environment | own
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+    def _run(self, command: list[str]) -> str:
+        return run(command, self.home, self.environment)
 
     # Processes
 
@@ -229,10 +219,13 @@ class Laboratory:
         assert (code, left) == (0, {}), self.product.output[-4000:]
 
 
-def at_work(folder: Path, environment: Mapping[str, str]) -> Iterator[Laboratory]:
-    """A laboratory; when its stories are told, its whole trail must hold and nothing may be left running."""
+def at_work(folder: Path, environment: Mapping[str, str], prepared: Prepared | None = None) -> Iterator[Laboratory]:
+    """A laboratory; when its stories are told, its whole trail must hold and nothing may be left running.
+
+    It begins with a copy of what is prepared; without that, its product makes everything at its first start.
+    """
     try:
-        laboratory = Laboratory(folder, environment)
+        laboratory = Laboratory(folder, environment, prepared)
         yield laboratory
         laboratory.verify_audit()
         laboratory.close()

@@ -14,6 +14,7 @@ import pytest
 from tests.services.toolserver import ToolServer, answer, as_json, toolserver
 from tests.stories import hostile
 from tests.stories.laboratory import Laboratory, at_work
+from tests.stories.prepared import Prepared
 from tests.stories.test_hostile_answers import PUBLISH
 
 pytestmark = pytest.mark.story
@@ -34,7 +35,7 @@ def services() -> Iterator[ToolServer]:
 
 @pytest.fixture(scope="module")
 def laboratory(
-    servers: Mapping[str, str], services: ToolServer, tmp_path_factory: pytest.TempPathFactory
+    servers: Mapping[str, str], prepared: Prepared, services: ToolServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Laboratory]:
     folder = tmp_path_factory.mktemp("failing")
     again = {"retry": {"maxAttempts": 3, "backoff": "50ms", "jitter": "none"}}
@@ -42,7 +43,7 @@ def laboratory(
         name: {"type": "http", "endpoint": f"{services.url}/{name.lower()}", **again} for name in ("Works", "Breaks")
     }
     toolkit = hostile.write(folder / "shop", "Shop", runtimes)
-    for laboratory in at_work(folder, {**servers, "PLACET_EGRESS_ALLOW": "127.0.0.0/8"}):
+    for laboratory in at_work(folder, {**servers, "PLACET_EGRESS_ALLOW": "127.0.0.0/8"}, prepared):
         laboratory.key = json.loads(laboratory.script(PUBLISH, str(toolkit)))["key"]
         yield laboratory
 

@@ -14,6 +14,7 @@ from tests.runtimes import sandboxlabs
 from tests.stories import hostile
 from tests.stories.hostile import LARGE, SMALL
 from tests.stories.laboratory import Laboratory, at_work, together
+from tests.stories.prepared import Prepared
 from tests.stories.test_waiting import MAX_RSS, peaks
 
 pytestmark = pytest.mark.story
@@ -30,7 +31,9 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def laboratory(servers: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+def laboratory(
+    servers: Mapping[str, str], prepared: Prepared, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Laboratory]:
     """The product with every hostile service; no breaker, so that each call gets its answer."""
     folder = tmp_path_factory.mktemp("hostile")
     opened = {"PLACET_EGRESS_ALLOW": "127.0.0.0/8", "PLACET_BREAKER_FAILURES": "0"}
@@ -38,7 +41,7 @@ def laboratory(servers: Mapping[str, str], tmp_path_factory: pytest.TempPathFact
         web = hostile.write(folder / "web", "Hostile", runtimes)
         talker = {"Talk": {"type": "wasm", "module": "talk.wasm", "fuel": 10**15}}
         module = hostile.write(folder / "module", "Module", talker, talk=hostile.talker())
-        for laboratory in at_work(folder, {**servers, **opened}):
+        for laboratory in at_work(folder, {**servers, **opened}, prepared):
             laboratory.key = json.loads(laboratory.script(PUBLISH, str(web), str(module)))["key"]
             yield laboratory
 

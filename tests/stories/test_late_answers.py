@@ -15,6 +15,7 @@ import pytest
 
 from tests.services.server import free_port, running, scratch
 from tests.stories.laboratory import SWEEP, Laboratory, at_work
+from tests.stories.prepared import Prepared
 from tests.stories.product import ROOT, wait_until
 
 pytestmark = pytest.mark.story
@@ -54,7 +55,9 @@ SERVICES = {"Quick": ("--takes", "0.3"), "Shy": ("--takes", "0.3", "--no-push"),
 
 
 @pytest.fixture(scope="module")
-def laboratory(servers: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+def laboratory(
+    servers: Mapping[str, str], prepared: Prepared, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Laboratory]:
     """The product, three services that take their time, and an agent that may call them."""
     folder = tmp_path_factory.mktemp("late")
     with ExitStack() as services:
@@ -65,7 +68,7 @@ def laboratory(servers: Mapping[str, str], tmp_path_factory: pytest.TempPathFact
             manifest = folder / f"{name}.yaml"
             manifest.write_text(text)
             manifests.append(str(manifest))
-        for product in at_work(folder, {**servers, "PLACET_EGRESS_ALLOW": "127.0.0.0/8"}):
+        for product in at_work(folder, {**servers, "PLACET_EGRESS_ALLOW": "127.0.0.0/8"}, prepared):
             product.key = json.loads(product.script(PUBLISH, *manifests))["key"]
             yield product
 

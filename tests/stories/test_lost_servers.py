@@ -13,6 +13,7 @@ from threading import Event, Thread
 import pytest
 
 from tests.stories.laboratory import Laboratory, Reply, at_work, lines, together
+from tests.stories.prepared import Prepared
 from tests.stories.product import wait_until
 from tests.stories.stack import OneMachine, Stack, company
 
@@ -38,8 +39,9 @@ def stack(database_url: str, folder: Path) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def laboratory(stack: Stack, folder: Path) -> Iterator[Laboratory]:
-    yield from at_work(folder, {"PLACET_SWEEP": str(SWEEP), **stack.environment})
+def laboratory(stack: Stack, folder: Path, prepared: Prepared) -> Iterator[Laboratory]:
+    settings = {"PLACET_SWEEP": str(SWEEP), **stack.environment}
+    yield from at_work(folder, settings, None if stack.environment else prepared)  # a server of its own is empty
 
 
 def queue(laboratory: Laboratory, ledger: Path, number: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stories.laboratory import Laboratory
-from tests.stories.windows import Window, chromium
+from tests.stories.windows import Window, chromium, open_all
 
 pytestmark = [pytest.mark.story, pytest.mark.needs("chromium")]
 
@@ -38,6 +38,7 @@ PAGES = [
     *("/approvals/?group=tool", "/approvals/history/?who=all", "/approvals/statistics/", "/access-requests/"),
     *("/policy/", "/policy/revisions/", "/policy/evaluate/", "/policy/replays/", "/policy/shadow/"),
 ]
+ABREAST = 5  # windows that load pages side by side
 Sit = Callable[..., Window]
 
 
@@ -72,9 +73,8 @@ def sit(laboratory: Laboratory, sessions: dict[str, str], browser: Any) -> Itera
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
 def test_the_content_policy_is_strict_and_stops_nothing_on_our_pages(sit: Sit, scheme: str, width: int) -> None:
-    window = sit(color_scheme=scheme, viewport={"width": width, "height": 900})
-    for address in PAGES:
-        window.open(address)
+    windows = [sit(color_scheme=scheme, viewport={"width": width, "height": 900}) for _ in range(ABREAST)]
+    assert [address for address, _ in open_all(windows, PAGES)] == PAGES
     sit("", color_scheme=scheme, viewport={"width": width, "height": 900}).open("/login/")
 
 
@@ -82,11 +82,8 @@ def test_the_content_policy_is_strict_and_stops_nothing_on_our_pages(sit: Sit, s
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_have_no_barriers_that_axe_finds(sit: Sit, scheme: str, width: int) -> None:
-    window = sit(color_scheme=scheme, viewport={"width": width, "height": 900})
-    found = {}
-    for address in PAGES:
-        window.open(address)
-        found[address] = window.violations()
+    windows = [sit(color_scheme=scheme, viewport={"width": width, "height": 900}) for _ in range(ABREAST)]
+    found = {address: window.violations() for address, window in open_all(windows, PAGES)}
     assert found == {address: [] for address in PAGES}
 
 

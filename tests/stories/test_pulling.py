@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.stories.laboratory import LEASE, SWEEP, Laboratory, at_work, send_signal
+from tests.stories.prepared import Prepared
 from tests.stories.product import ROOT, wait_until
 
 pytestmark = pytest.mark.story
@@ -82,9 +83,11 @@ class Warehouse:
 
 
 @pytest.fixture(scope="module")
-def warehouse(servers: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+def warehouse(
+    servers: Mapping[str, str], prepared: Prepared, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Warehouse]:
     folder = tmp_path_factory.mktemp("pulling")
-    for laboratory in at_work(folder, servers):
+    for laboratory in at_work(folder, servers, prepared):
         yield Warehouse(laboratory, folder)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,11 +44,20 @@ class Window:
         self.page.add_init_script(WATCH)
 
     def open(self, address: str) -> Any:
-        answer = self.page.goto(f"{self.url}{address}", wait_until="networkidle")
+        self.begin(address)
+        return self.arrive()
+
+    def begin(self, address: str) -> None:
+        """Ask for a page, and do not wait until it has loaded."""
+        answer = self.page.goto(f"{self.url}{address}", wait_until="commit")
         assert answer.status == 200, (address, answer.status)
         if not _is_the_admins(address):
             rules = answer.headers["content-security-policy"].split("; ")
             assert {"script-src 'self'", "style-src 'self'"} <= set(rules), (address, rules)
+
+    def arrive(self) -> Any:
+        """The page, once it has asked for nothing more for half a second."""
+        self.page.wait_for_load_state("networkidle")
         return self.page
 
     def violations(self) -> list[str]:
@@ -78,6 +87,17 @@ class Window:
     def _opened(self, dialog: Any) -> None:
         self.complaints.append(f"opened a dialog: {dialog.message}")
         dialog.dismiss()
+
+
+def open_all(windows: Sequence[Window], addresses: Sequence[str]) -> Iterator[tuple[str, Window]]:
+    """Each address in one of the windows, which load side by side; told where once it is there."""
+    for first in range(0, len(addresses), len(windows)):
+        together = list(zip(addresses[first:], windows, strict=False))
+        for address, window in together:
+            window.begin(address)
+        for address, window in together:
+            window.arrive()
+            yield address, window
 
 
 def _is_the_admins(address: str) -> bool:
