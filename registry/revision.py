@@ -60,12 +60,11 @@ def pinned() -> Iterator[None]:
 def guessed() -> Iterator[bool]:
     """As `pinned`, by the number that this thread saw last, if that was just now; says whether it is so.
 
-    It saves PostgreSQL a round trip. Whoever writes within it either names the number in the statement (`IS_STILL`)
-    and says so afterwards with `confirm`, or asks to be `certain` before.
+    It saves a call a look at the database. Whoever writes within it either names the number in the statement
+    (`IS_STILL`) and says so afterwards with `confirm`, or asks to be `certain` before.
     """
-    is_fresh = connection.vendor == "postgresql" and time.monotonic() - _pin.seen_at < FRESH
-    is_fresh = is_fresh and prepared.stands(connection.connection)
-    if not is_fresh or _pin.depth:
+    is_fresh = time.monotonic() - _pin.seen_at < FRESH
+    if not is_fresh or _pin.depth or not _stands():
         yield False
         return
     with pinned():
@@ -74,6 +73,11 @@ def guessed() -> Iterator[bool]:
             yield True
         finally:
             _pin.is_guess = False
+
+
+def _stands() -> bool:
+    """Whether a statement has a good chance to be heard; a file is always there."""
+    return connection.vendor == "sqlite" or prepared.stands(connection.connection)
 
 
 def is_guess() -> bool:
