@@ -101,6 +101,7 @@ def field_of(model: type[models.Model], attname: str) -> "models.Field[Any, Any]
     raise ValueError(f"{model._meta.label} has no column {attname!r}.")
 
 
+@lru_cache(maxsize=64)  # the events of one write share their moment
 def _utc_text(value: datetime) -> str:
     """The form in which Django keeps a moment in SQLite."""
     return str(value.astimezone(UTC).replace(tzinfo=None))

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, task_prerun, worker_init
+from celery.signals import setup_logging, task_prerun, worker_init, worker_process_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 # The checks would load every page and view, which no worker needs: a third of its start and a sixth of its memory.
@@ -49,6 +49,18 @@ def _drop_broken_connections(task: Any, **_: Any) -> None:
 
     if not task.request.is_eager:  # else the connection is its caller's
         close_old_connections()
+
+
+@worker_process_shutdown.connect
+def _tell_the_rest(**_: Any) -> None:
+    """A child ends without a farewell, so what it has yet to tell is told now."""
+    import logging
+
+    from execution import telemetry
+
+    telemetry.flush()
+    for handler in logging.getLogger("placet.telemetry").handlers:
+        handler.flush()
 
 
 @setup_logging.connect

@@ -1,11 +1,9 @@
 """One event, one line: control characters in a message are shown, never obeyed."""
 
 import logging
-import os
-import threading
-import time
-from contextlib import suppress
 from typing import TextIO
+
+from audit.gathering import Gathering
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 160)]}
 _VISIBLE |= {0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -40,50 +38,28 @@ class FactsFormatter(logging.Formatter):
 class GatheringHandler(logging.StreamHandler[TextIO]):
     """Writes the lines of a moment at once: one write for each would wake whoever reads them at each call.
 
-    A process that is killed takes the lines of its last moment along; what they tell is in the trail.
+    What they tell is in the trail, so that a process which is killed may take its last lines along.
     """
 
     MOMENT = 0.1  # seconds
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: list[str] = []
-        self._is_due = threading.Event()
-        self._pid = 0  # of the process that gathers: a fork has the lines of its parent, but not the thread
+        self._lines = Gathering(self.MOMENT, self._write)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._pid != os.getpid():
-            self._begin()
         try:
-            self._lines.append(self.format(record) + self.terminator)
+            self._lines.add(self.format(record) + self.terminator)
         except Exception:
             self.handleError(record)
-        if not self._is_due.is_set():
-            self._is_due.set()
 
     def flush(self) -> None:
         """Writes what was gathered; at the end of the process too."""
-        if self._pid != os.getpid():
-            return
-        self.acquire()
-        try:
-            if text := "".join(self._lines):
-                self._lines.clear()  # first: what nobody takes must not pile up
-                self.stream.write(text)
-                super().flush()
-        finally:
-            self.release()
+        self._lines.flush()
 
-    def _begin(self) -> None:
-        self._lines, self._is_due, self._pid = [], threading.Event(), os.getpid()
-        threading.Thread(target=self._write_on, name="placet-log", daemon=True).start()
-
-    def _write_on(self) -> None:
-        while self._is_due.wait():
-            time.sleep(self.MOMENT)
-            self._is_due.clear()
-            with suppress(OSError, ValueError):  # whoever read the lines is gone
-                self.flush()
+    def _write(self, lines: list[str]) -> None:
+        self.stream.write("".join(lines))
+        self.stream.flush()
 
 
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:

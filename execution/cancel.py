@@ -1,8 +1,7 @@
 """Cancel: an event that also wakes whoever waits for an answer, at once and without polling."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 
 
 class Cancel(threading.Event):
@@ -19,20 +18,29 @@ class Cancel(threading.Event):
             for wake in self._wakers:
                 wake()
 
-    @contextmanager
-    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Calls `wake` as soon as the event is set, if that is inside the block; never after it."""
+    def add(self, wake: Callable[[], None]) -> None:
         with self._lock:
             self._wakers.add(wake)
             if self.is_set():
                 wake()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._wakers.discard(wake)
+
+    def discard(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            self._wakers.discard(wake)
 
 
-def waking(cancel: Cancel | None, wake: Callable[[], None]) -> AbstractContextManager[None]:
-    """`cancel.waking(wake)` for a call that can be cancelled, nothing for one that cannot."""
-    return nullcontext() if cancel is None else cancel.waking(wake)
+class waking:
+    """Calls `wake` as soon as the call is cancelled, if that is inside the block; never after it."""
+
+    __slots__ = ("_cancel", "_wake")
+
+    def __init__(self, cancel: Cancel | None, wake: Callable[[], None]) -> None:
+        self._cancel, self._wake = cancel, wake
+
+    def __enter__(self) -> None:
+        if self._cancel is not None:
+            self._cancel.add(self._wake)
+
+    def __exit__(self, *_: object) -> None:
+        if self._cancel is not None:
+            self._cancel.discard(self._wake)

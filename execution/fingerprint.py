@@ -23,7 +23,7 @@ def fingerprint(request: CallRequest) -> str:
         facts.append(astuple(request.belief))
     if request.authorship is not None and request.authorship.program:  # the same from a model's hand may be refused
         facts.append(sorted(request.authorship.program))
-    return hmac.new(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts), hashlib.sha256).hexdigest()
+    return hmac.digest(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts), "sha256").hex()
 
 
 def arguments_digest(tool_digest: str, arguments: bytes) -> str:

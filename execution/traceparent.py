@@ -2,11 +2,13 @@
 
 import hashlib
 import re
+from functools import lru_cache
 from uuid import UUID
 
 _TRACE = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 
+@lru_cache(maxsize=256)  # the tool is told it, and soon after the operator
 def traceparent(call: UUID, attempt: int, trace_id: str) -> str:
     """Under the caller's trace where it named one in the W3C's form, else under one that is the call's own."""
     trace = trace_id.lower()

@@ -16,10 +16,10 @@ class Unsealable(Exception):
 
 def seal(plain: bytes, *, bound_to: str) -> bytes:
     """`key id length, key id, nonce, ciphertext`; `bound_to` names the row, so a copy elsewhere does not open."""
-    key_id = next(iter(settings.PLACET_SEALING_KEYS))
+    key_id, key = next(iter(settings.PLACET_SEALING_KEYS.items()))
     name = key_id.encode()
     nonce = os.urandom(_NONCE)
-    sealed = _cipher(settings.PLACET_SEALING_KEYS[key_id]).encrypt(nonce, plain, bound_to.encode())
+    sealed = _cipher(key).encrypt(nonce, plain, bound_to.encode())
     return bytes([len(name)]) + name + nonce + sealed
 
 

@@ -44,15 +44,15 @@ class _Pin(threading.local):
 _pin = _Pin()
 
 
-@contextmanager
-def pinned() -> Iterator[None]:
+class pinned:
     """Within it this thread reads the revision once: all of one call is judged by the same state of the registry."""
-    if _pin.depth == 0:
-        _pin.number = None
-    _pin.depth += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        if _pin.depth == 0:
+            _pin.number = None
+        _pin.depth += 1
+
+    def __exit__(self, *_: object) -> None:
         _pin.depth -= 1
 
 

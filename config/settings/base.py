@@ -247,6 +247,7 @@ PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
 PLACET_HOST = env.text("HOST", "127.0.0.1")
 PLACET_PORT = env.whole("PORT", 8000, at_least=1)
 PLACET_URL = env.own_url("PLACET_URL", f"http://{PLACET_HOST}:{PLACET_PORT}")
+PLACET_TELL_AT_ONCE = False  # what is told of a call (lines, numbers, spans) is told a moment after its answer
 PLACET_WEB_THREADS = env.whole("PLACET_WEB_THREADS", 64, at_least=2)
 # How long a redacted-for-people answer's exact form stays sealed for a caller that repeats its call_id.
 PLACET_ANSWER_DAYS = env.number("PLACET_ANSWER_DAYS", 1)

@@ -20,4 +20,5 @@ STATIC_ROOT = None  # nothing is collected; the finders serve
 WHITENOISE_AUTOREFRESH = True  # looks a file up when it is asked for, not all of them for each client that a test makes
 if DATABASES["default"]["ENGINE"] == "config.sqlite":  # noqa: F405  a file, as in the product: threads and gate are real
     DATABASES["default"]["TEST"] = {"NAME": str(PLACET_HOME / "test.sqlite3")}  # noqa: F405
-LOGGING["handlers"]["facts"]["class"] = "logging.StreamHandler"  # noqa: F405  at once, so that each test has its own lines
+PLACET_TELL_AT_ONCE = True  # so that each test sees what is told of its own calls
+LOGGING["handlers"]["facts"]["class"] = "logging.StreamHandler"  # noqa: F405  likewise

@@ -6,10 +6,8 @@ from functools import partial
 from typing import Any, NoReturn, cast
 
 import orjson
-from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.http.request import UnreadablePostError
 from django.views import View
 
 from audit import trail
@@ -220,19 +218,21 @@ def _read(request: HttpRequest) -> bytes:
     try:
         if not length and request.META.get("HTTP_TRANSFER_ENCODING") and request.META.get("wsgi.input_terminated"):
             return _chunked(request)
-        return request.body
-    except (UnreadablePostError, SuspiciousOperation, Crowded) as error:
-        if _is_crowded(error):
-            message = "So many bodies are on their way that this one was not read; send it again"
-            raise Refusal("crowded", message, status=503, headers={"Retry-After": "1"}) from error
+        return _whole(request, int(length or 0))
+    except Crowded as error:
+        message = "So many bodies are on their way that this one was not read; send it again"
+        raise Refusal("crowded", message, status=503, headers={"Retry-After": "1"}) from error
+    except OSError as error:
         raise Refusal("malformed", "The body could not be read to its end") from error
 
 
-def _is_crowded(error: BaseException | None) -> bool:
-    """Django wraps what went wrong while it read, and wraps it again."""
-    while error is not None and not isinstance(error, Crowded):
-        error = error.__cause__
-    return error is not None
+def _whole(request: HttpRequest, length: int) -> bytes:
+    """As many bytes as were announced; fewer only if no more come."""
+    stream = request.META["wsgi.input"]
+    body: bytes = stream.read(length) if length else b""
+    while len(body) < length and (more := stream.read(length - len(body))):
+        body += more
+    return body
 
 
 def _chunked(request: HttpRequest) -> bytes:

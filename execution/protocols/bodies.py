@@ -5,7 +5,6 @@ A client that announces a body and does not send it would hold a thread of the w
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Condition
 from typing import Any
 
@@ -22,22 +21,26 @@ class Readers:
     def __init__(self, *, in_all: int, each: int, patience: float = PATIENCE) -> None:
         self._in_all, self._each, self._patience = max(1, in_all), max(1, each), patience
         self._taken: Counter[str] = Counter()
+        self._total = 0
         self._left = Condition()
 
-    @contextmanager
-    def seat(self, who: str) -> Iterator[None]:
+    def seat(self, who: str) -> "Seat":
+        return Seat(self, who)
+
+    def sit(self, who: str) -> None:
         with self._left:
-            if not self._left.wait_for(lambda: self._has_room(who), self._patience):
+            if not self._has_room(who) and not self._left.wait_for(lambda: self._has_room(who), self._patience):
                 raise Crowded("Too many bodies are on their way")
             self._taken[who] += 1
-        try:
-            yield
-        finally:
-            with self._left:
-                self._taken[who] -= 1
-                if not self._taken[who]:
-                    del self._taken[who]
-                self._left.notify_all()
+            self._total += 1
+
+    def rise(self, who: str) -> None:
+        with self._left:
+            self._total -= 1
+            self._taken[who] -= 1
+            if not self._taken[who]:
+                del self._taken[who]
+            self._left.notify_all()
 
     def guard(self, environ: dict[str, Any]) -> None:
         """Has the body of this request read on a seat of its caller, whoever that is: nobody was asked yet."""
@@ -46,7 +49,22 @@ class Readers:
             environ["wsgi.input"] = Body(environ["wsgi.input"], self, next(filter(None, claimed), ""))
 
     def _has_room(self, who: str) -> bool:
-        return self._taken.total() < self._in_all and self._taken[who] < self._each
+        return self._total < self._in_all and self._taken[who] < self._each
+
+
+class Seat:
+    """Taken while inside."""
+
+    __slots__ = ("_readers", "_who")
+
+    def __init__(self, readers: Readers, who: str) -> None:
+        self._readers, self._who = readers, who
+
+    def __enter__(self) -> None:
+        self._readers.sit(self._who)
+
+    def __exit__(self, *_: object) -> None:
+        self._readers.rise(self._who)
 
 
 class Body:

@@ -1,5 +1,8 @@
 """Isolation: which walls a tool gets, and the one failure for a wall that is not there."""
 
+from functools import lru_cache
+from pathlib import Path
+
 from django.conf import settings
 
 from execution.errors import CallError, ErrorCode
@@ -10,9 +13,14 @@ from registry.toolspec import ToolSpec
 
 def walls_of(tool: ToolSpec) -> Walls:
     """Around the process of a Python tool: it reaches what it declares, and never our keys and our database."""
-    opened = openings(tool.capabilities)
-    kept = str(settings.PLACET_HOME / "kept" / tool.toolkit) if {"reading", "writing"} & set(opened) else ""
-    return Walls(opened, (str(settings.PLACET_HOME),), kept, is_confined(tool))
+    return _walls(tuple(tool.capabilities), tool.toolkit, settings.PLACET_HOME, is_confined(tool))
+
+
+@lru_cache(maxsize=1024)
+def _walls(capabilities: tuple[str, ...], toolkit: str, home: Path, is_confined: bool) -> Walls:
+    opened = openings(capabilities)
+    kept = str(home / "kept" / toolkit) if {"reading", "writing"} & set(opened) else ""
+    return Walls(opened, (str(home),), kept, is_confined)
 
 
 def is_confined(tool: ToolSpec) -> bool:

@@ -14,6 +14,7 @@ from execution.runtimes.oversize import too_large
 from placet.host import NO_WALLS
 from registry import sources
 
+LOOK_EVERY = 1.0  # seconds between two looks whether a toolkit's source is still there
 PATIENCE = 10.0  # seconds in which a host must be ready, however short the tool's own time is; not for the hurried
 
 
@@ -25,13 +26,16 @@ class PythonRuntime:
         return HostPool()
 
     def __init__(self) -> None:
-        self._folders: dict[str, Path] = {}
+        self._folders: dict[str, tuple[Path, float]] = {}  # and until when it is taken to be there
 
     def _folder(self, digest: str) -> Path:
-        """Where the source lies; looked for again only if someone took it away."""
-        folder = self._folders.get(digest)
-        if folder is None or not os.path.isdir(folder):
-            folder = self._folders[digest] = sources.unpack(digest)
+        """Where the source lies; unpacked again only if someone took it away."""
+        folder, until = self._folders.get(digest, (None, 0.0))
+        now = time.monotonic()
+        if folder is None or (now >= until and not os.path.isdir(folder)):
+            folder = sources.unpack(digest)
+        if now >= until:
+            self._folders[digest] = folder, now + LOOK_EVERY
         return folder
 
     def run(self, invocation: Invocation) -> RunResult:

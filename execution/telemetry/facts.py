@@ -1,6 +1,6 @@
 """Facts: what is told of one finished attempt, the same in every form it is told in."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from execution.claim import Claim
@@ -11,7 +11,7 @@ from execution.traceparent import traceparent
 CONTRACT = "v1"
 
 
-def facts_of(claim: Claim, failure: Failure | None) -> dict[str, Any]:
+def facts_of(claim: Claim, failure: Failure | None, finished_at: datetime, duration_ms: float) -> dict[str, Any]:
     """Names, codes and times. Of secrets the reference; of what the tool was given or said, nothing."""
     tool, auth = claim.tool, claim.tool.auth
     _, trace, span, _ = traceparent(claim.id, claim.fence, claim.trace_id).split("-")
@@ -27,9 +27,9 @@ def facts_of(claim: Claim, failure: Failure | None) -> dict[str, Any]:
         "tool_reason": failure.code.value.reason if failure else "",
         "retryable": failure is not None and is_retryable(failure),
         "attempt": claim.fence,
-        "duration_ms": claim.elapsed_ms(),
+        "duration_ms": duration_ms,
         "started_at": claim.started_at,
-        "finished_at": datetime.now(UTC),
+        "finished_at": finished_at,
         "tool_contract_version": CONTRACT,
         "tool_auth_profile": auth.get("profile", ""),
         "tool_auth_secret_ref": auth.get("secretRef", ""),

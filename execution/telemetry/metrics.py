@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from execution.telemetry.later import flush
 from registry.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def answered(door: str, tool: ToolSpec | None, outcome: str, code: str) -> None:
         book.call(door, tool, outcome, code)
 
 
-def retried(tool: ToolSpec, *, is_granted: bool) -> None:
+def retried(tool: ToolSpec, is_granted: bool) -> None:
     if (book := _book or load()) is not None:
         book.retry(tool, "scheduled" if is_granted else "over_budget")
 
@@ -120,6 +121,7 @@ def retried(tool: ToolSpec, *, is_granted: bool) -> None:
 def collected() -> "CollectorRegistry":
     """All processes of this machine summed, as they stand now."""
     load()
+    flush()
     from prometheus_client import CollectorRegistry
     from prometheus_client.multiprocess import MultiProcessCollector
 

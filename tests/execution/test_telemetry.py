@@ -331,7 +331,7 @@ def test_telling_costs_little(ask: Make, hands: Hands, lines: list[logging.LogRe
             telemetry.attempted(claim, None)
         best = min(best, (time.perf_counter() - began) / 200)
     assert best < 0.0005
-    assert facts.facts_of(claim, None)["tool_status"] == "ok"
+    assert facts.facts_of(claim, None, claim.started_at, 1.0)["tool_status"] == "ok"
     assert Attempt.objects.count() == 1
 
 

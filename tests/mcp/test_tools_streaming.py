@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
+from execution.cancel import waking
 from execution.models import Call, State
 from execution.protocols.mcp import calling
 from execution.runtimes.base import Invocation, RunResult
@@ -77,7 +78,7 @@ class Tool:
                 invocation.on_news({"kind": "progress", "done": done, "total": total, "message": message})
             else:
                 invocation.on_news({"kind": "log", "level": kind, "message": said})
-        with invocation.cancel.waking(self.go_on.set):
+        with waking(invocation.cancel, self.go_on.set):
             assert self.go_on.wait(20)
         if invocation.cancel.is_set():
             self.was_cancelled.set()
