@@ -25,6 +25,7 @@ class Prepared(NamedTuple):
     name: bytes
     forms: list[int]
     writers: list[Callable[[Any], bytes | None]]
+    texts: list[int]  # which of them are texts
 
 
 def count(connection: "Connection[Any]", statement: str, parameters: Sequence[Any]) -> int:
@@ -53,6 +54,10 @@ def stands(connection: "Connection[Any] | None") -> bool:
 
 
 def _answer(connection: "Connection[Any]", prepared: Prepared, parameters: Sequence[Any]) -> int:
+    if "\0" in "".join([parameters[index] for index in prepared.texts]):  # the text would end there
+        from psycopg import DataError
+
+        raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     values: list[Any] = [write(parameter) for write, parameter in zip(prepared.writers, parameters, strict=True)]
     answer = connection.pgconn.exec_prepared(prepared.name, values, prepared.forms)
     return int(_checked(connection, answer).get_value(0, 0) or 0)
@@ -63,22 +68,14 @@ def _prepare(connection: "Connection[Any]", statement: str, types: tuple[type, .
     oids, forms, writers = zip(*written, strict=True)
     name = b"placet_%d" % next(_numbers)
     _checked(connection, connection.pgconn.prepare(name, statement.encode(), list(oids)))
-    return Prepared(name, list(forms), list(writers))
-
-
-def _text(value: str) -> bytes:
-    written = value.encode()
-    if b"\0" in written:  # it would end there
-        from psycopg import DataError
-
-        raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
-    return written
+    texts = [index for index, each in enumerate(types) if issubclass(each, str)]
+    return Prepared(name, list(forms), list(writers), texts)
 
 
 # By type: PostgreSQL's number for it, whether it goes as text, and how; 0 is whatever its column makes of it.
 _WRITTEN: dict[type, tuple[int, int, Callable[[Any], bytes | None]]] = {
     type(None): (0, _TEXT, lambda _: None),
-    str: (0, _TEXT, _text),
+    str: (0, _TEXT, str.encode),
     int: (20, _TEXT, lambda value: b"%d" % value),
     bool: (16, _TEXT, lambda value: b"t" if value else b"f"),
     float: (701, _TEXT, lambda value: repr(value).encode()),

@@ -1,5 +1,6 @@
 """The database's clock, the only one that leases and deadlines are measured by."""
 
+from functools import lru_cache
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -12,6 +13,7 @@ LATER = {
 }
 
 
+@lru_cache(maxsize=256)  # nearly all calls have the same few times to live
 def later_param(vendor: str, seconds: float) -> float | str:
     """The parameter that `LATER[vendor]` takes."""
     return f"{seconds:+.3f} seconds" if vendor == "sqlite" else float(seconds)

@@ -88,9 +88,9 @@ class Call(models.Model):
                 condition=Q(finished_at__isnull=False) | Q(state__in=OPEN),
             ),
         ]
-        indexes = [
-            models.Index(fields=["agent", "-id"], name="calls_of_an_agent"),
-            models.Index(fields=["tool", "-id"], name="calls_of_a_tool"),
+        indexes = [  # ascending: SQLite packs pages to the left, and would move a full one at each new call
+            models.Index(fields=["agent", "id"], name="calls_of_an_agent"),
+            models.Index(fields=["tool", "id"], name="calls_of_a_tool"),
             models.Index(fields=["state", "id"], name="open_calls", condition=Q(state__in=OPEN)),
             models.Index(fields=["id"], name="calls_of_unknown_outcome", condition=Q(state="unknown")),
             models.Index(fields=["trace_id"], name="calls_of_a_trace", condition=~Q(trace_id="")),
