@@ -15,6 +15,8 @@ from uuid import uuid4
 
 from kombu.transport import filesystem
 
+LISTEN = 0.1  # seconds after which a worker that hears nothing looks up, for it may have been told to go
+
 logger = logging.getLogger(__name__)
 
 
@@ -67,3 +69,6 @@ class Transport(filesystem.Transport):
     """For `CELERY_BROKER_TRANSPORT`; the options are those of kombu's filesystem transport."""
 
     Channel = Channel
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+        super().drain_events(connection, timeout if timeout is None else min(timeout, LISTEN))

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -25,6 +26,14 @@ def test_messages_come_back_whole_and_in_order(tmp_path: Path) -> None:
     assert [reader._get("calls")["n"] for _ in range(20)] == list(range(20))
     with pytest.raises(Empty):
         reader._get("calls")
+
+
+def test_a_worker_that_hears_nothing_looks_up_soon(tmp_path: Path) -> None:
+    quiet = channel(tmp_path).connection.client
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        quiet.drain_events(timeout=30)  # as long as celery may ask for: meanwhile it does not see that it is to go
+    assert time.monotonic() - began < 5
 
 
 def test_a_queue_has_its_own_messages(tmp_path: Path) -> None:
