@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tests.needs import AXE
 
+SILENCE = 0.15  # seconds; with `networkidle` a browser would wait half a second at each page
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # Only what the product itself draws; the rules are all of axe's, best practices included.
 RUN = "axe.run(document, {resultTypes: ['violations']})"
@@ -37,9 +39,13 @@ class Window:
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []
+        self._underway: set[Any] = set()
+        self._heard = time.monotonic()
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._sent)
+        self.page.on("requestfinished", self._answered)
+        self.page.on("requestfailed", self._answered)
         self.page.on("dialog", self._opened)
         self.page.add_init_script(WATCH)
 
@@ -56,8 +62,12 @@ class Window:
             assert {"script-src 'self'", "style-src 'self'"} <= set(rules), (address, rules)
 
     def arrive(self) -> Any:
-        """The page, once it has asked for nothing more for half a second."""
-        self.page.wait_for_load_state("networkidle")
+        """The page, once it has loaded and asked for nothing more for a moment."""
+        self.page.wait_for_load_state("load")
+        deadline = time.monotonic() + 30
+        while self._underway or time.monotonic() - self._heard < SILENCE:
+            assert time.monotonic() < deadline, [request.url for request in self._underway]
+            self.page.wait_for_timeout(20)  # what has happened is told to us meanwhile
         return self.page
 
     def violations(self) -> list[str]:
@@ -80,7 +90,13 @@ class Window:
         if message.type == "error":
             self.complaints.append(message.text)
 
+    def _answered(self, request: Any) -> None:
+        self._underway.discard(request)
+        self._heard = time.monotonic()
+
     def _sent(self, request: Any) -> None:
+        self._underway.add(request)
+        self._heard = time.monotonic()
         if not request.url.startswith((self.url, "data:")):
             self.elsewhere.append(request.url)
 
