@@ -111,7 +111,7 @@ def test_a_call_that_a_worker_pulls_is_answered_to_the_caller_who_waits(
 def test_a_worker_killed_in_the_middle_of_a_call_leaves_it_to_the_other_who_finishes_it_once(
     warehouse: Warehouse, two: list[subprocess.Popen[bytes]]
 ) -> None:
-    call = warehouse.post("Locate", part="washer", takes=2 * LEASE)
+    call = warehouse.post("Locate", part="washer", takes=LEASE + 1)
     victim = warehouse.picked_up("washer")
     send_signal(victim, signal.SIGKILL)
     after = warehouse.laboratory.ended(call, seconds=4 * LEASE + SWEEP + 20)
@@ -151,7 +151,7 @@ def test_a_call_that_ends_while_nobody_hears_its_worker_succeeds_and_ran_once(wa
     with warehouse.worker() as process:
         call = warehouse.post("Ship", part="organ", to="Eva", takes=1)
         warehouse.picked_up("organ")
-        warehouse.laboratory.restart(after=2 * LEASE)
+        warehouse.laboratory.restart(after=LEASE + 1)
         after = warehouse.laboratory.ended(call, seconds=30)
     assert (after["state"], [attempt["status"] for attempt in after["attempts"]]) == ("succeeded", ["succeeded"])
     assert warehouse.begun("organ") == warehouse.done("organ") == [process.pid]
