@@ -11,16 +11,20 @@ from tests.services import redis
 from tests.stories.laboratory import Laboratory, at_work
 from tests.stories.prepared import Prepared
 
-# The files that take longest go first, so that none is left alone at the end of a parallel run.
-LONGEST = (
-    *("test_portal_browser", "test_failing_tool", "test_make_run", "test_mcp_clients", "test_mcp_streams"),
-    *("test_lost_servers", "test_inbox_browser", "test_hostile_answers", "test_pulling", "test_lost_processes"),
-    *("test_publish_browser", "test_catalogue_browser", "test_late_answers", "test_waiting", "test_campaign"),
+# The files that take longest go first, so that none is left alone at the end of a parallel run. Browsers keep the
+# machine busy, other stories mostly wait, so they take turns; the one that compares how long calls take goes last, when
+# the machine has least to do.
+ORDER = (
+    *("test_portal_browser", "test_lost_servers", "test_mcp_clients", "test_lost_processes"),
+    *("test_inbox_browser", "test_pulling", "test_make_run", "test_mcp_streams", "test_evidence_browser"),
+    *("test_campaign", "test_publish_browser", "test_late_answers", "test_hostile_answers", "test_policy_browser"),
+    *("test_waiting", "test_keys_browser", "test_approvals", "test_catalogue_browser", "test_bridge"),
+    *("test_brought_secrets", "test_failing_tool"),
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {name: place for place, name in enumerate(LONGEST)}
+    places = {name: place for place, name in enumerate(ORDER)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
