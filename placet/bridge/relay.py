@@ -32,7 +32,7 @@ class Relay:
         self, address: Address, key: Key, *, source: BinaryIO, sink: BinaryIO, log: Callable[[str], None]
     ) -> None:
         self._address, self._key, self._source, self._sink, self._log = address, key, source, sink, log
-        self._session = Session(self._post)
+        self._session = Session(self._post, log)
         self._mirrored = Mirrored()
         self._listener = Listener(self._session, self._exchange, self.write, log)
         self._under_way: dict[tuple[str, Any], _Request] = {}
@@ -110,7 +110,6 @@ class Relay:
         if exchange.status == 401 and self._key.has_changed():
             exchange = self._send(request)
         if exchange.status == 404 and not request.version and session and self._session.renew(session):
-            self._log("the session was gone and has been opened again")
             exchange = self._send(request)
             self._listener.start()
         if exchange.is_stream:

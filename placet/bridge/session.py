@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from placet.bridge.wire import Exchange
@@ -25,8 +25,8 @@ class Post(Protocol):
 class Session:
     """What later messages must carry; threads share it."""
 
-    def __init__(self, post: Post) -> None:
-        self._post = post
+    def __init__(self, post: Post, log: Callable[[str], None]) -> None:
+        self._post, self._log = post, log
         self._initialize: Mapping[str, Any] | None = None
         self._lock = threading.Lock()
         self._renewals = 0
@@ -65,6 +65,7 @@ class Session:
             self.id, self.version = exchange.header("MCP-Session-Id"), result["protocolVersion"]
             _, done = self._post(json.dumps(INITIALIZED).encode(), self.headers())
             done.close()
+            self._log("the session was gone and has been opened again")
             return True
 
 
