@@ -96,4 +96,4 @@ def test_a_session_that_was_ended_elsewhere_is_opened_again(laboratory: Laborato
     assert "result" in echo(desk, 1)
     laboratory.query("DELETE FROM execution_mcpsession")
     assert "result" in echo(desk, 2)
-    assert b"the session was gone and has been opened again" in desk.told
+    assert wait_until(lambda: b"the session was gone and has been opened again" in desk.told), desk.told
