@@ -136,6 +136,30 @@ def _no_threads_of_our_own(request: pytest.FixtureRequest, monkeypatch: pytest.M
 
 
 @pytest.fixture(autouse=True)
+def _rings_are_heard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the bell's thread listened: a lost ring costs a waiting door a second, and that in hundreds of tests.
+
+    It is lost in a transaction that is rolled back, and on PostgreSQL, where this process does not hear itself.
+    """
+    if "threads_of_our_own" in request.fixturenames:
+        return
+    from django.db import connection, transaction
+
+    from execution import bell
+
+    ring = bell.ring
+
+    def ring_here(topic: str, *, is_local: bool = False) -> None:
+        ring(topic, is_local=is_local)
+        if any(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
+            bell._heard(topic)
+        elif connection.vendor == "postgresql" and not is_local:
+            transaction.on_commit(lambda: bell._heard(topic))
+
+    monkeypatch.setattr(bell, "ring", ring_here)
+
+
+@pytest.fixture(autouse=True)
 def _heartbeats_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a web process that has served for long: who is silent has only itself to blame."""
     monkeypatch.setattr("execution.sessions.hearing._since", float("-inf"))

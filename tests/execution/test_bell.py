@@ -31,6 +31,11 @@ class Enough(BaseException):
     """Ends a listener, which in the product listens for ever."""
 
 
+@pytest.fixture(autouse=True)
+def _rings_are_heard() -> None:
+    """Here by nobody but those who really listen."""
+
+
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     """A listener as in a process of its own, and what it hears."""
