@@ -28,4 +28,17 @@ class Migration(migrations.Migration):
             model_name='call',
             index=models.Index(fields=['tool', 'id'], name='calls_of_a_tool'),
         ),
+        # As it was, but after the others: of two indexes that seem equally good, SQLite takes the one made last.
+        migrations.RemoveIndex(
+            model_name='call',
+            name='open_calls',
+        ),
+        migrations.AddIndex(
+            model_name='call',
+            index=models.Index(
+                condition=models.Q(('state__in', ['awaiting_approval', 'queued', 'running', 'waiting_callback'])),
+                fields=['state', 'id'],
+                name='open_calls',
+            ),
+        ),
     ]
