@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -57,14 +59,20 @@ def test_redis_keeps_what_it_is_given_until_it_stops() -> None:
         socket.create_connection(("127.0.0.1", port))
 
 
+@pytest.fixture
+def passage() -> Iterator[Path]:
+    """A folder that others may walk through: a server that runs as another user must find its own in it.
+
+    Not one of pytest's, whose parent is closed again by each pytest that starts meanwhile.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.mark.parametrize("name", ["postgres", "redis"])
-def test_a_server_and_its_folder_go_when_their_user_is_killed(name: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:  # the server may run as another user, who must find its own folder
-        if parent.stat().st_mode & 0o001:
-            break
-        parent.chmod(0o755)
+def test_a_server_and_its_folder_go_when_their_user_is_killed(name: str, passage: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(passage)}
     user = subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(name=name)], stdout=subprocess.PIPE, text=True, env=environment
     )
@@ -75,9 +83,9 @@ def test_a_server_and_its_folder_go_when_their_user_is_killed(name: str, tmp_pat
     user.wait()
     user.stdout.close()
     deadline = time.monotonic() + 10
-    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+    while list(passage.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert list(tmp_path.iterdir()) == []
+    assert list(passage.iterdir()) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 
