@@ -181,6 +181,18 @@ def _counters_are_at_home() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _the_bell_is_put_away() -> Iterator[None]:
+    """A process of the product has it as long as it lives; one of tests would warn of an open socket as it ends."""
+    yield
+    from execution import bell
+
+    if bell._mouth is not None and bell._mouth[0] == os.getpid():
+        bell._mouth[1].close()
+        os.close(bell._mouth[2])
+        bell._mouth = None
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _urls_are_loaded() -> None:
     """The first request of a process imports every view; no test that measures time should pay for it."""
     from django.urls import get_resolver

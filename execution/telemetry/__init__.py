@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from execution.claim import Claim
 from execution.errors import Failure
 from execution.messages import CallOutcome, CallRequest
-from execution.telemetry import line, metrics, spans
+from execution.telemetry import later, line, metrics, spans
 from execution.telemetry.facts import facts_of, status_of
-from execution.telemetry.later import flush, later
+from execution.telemetry.later import flush
 from execution.telemetry.metrics import load
 from registry.toolspec import ToolSpec
 
@@ -16,18 +16,18 @@ __all__ = ["answered", "attempted", "flush", "load", "retried"]
 
 def attempted(claim: Claim, failure: Failure | None) -> None:
     """An attempt is over and on record."""
-    later(_tell_of_attempt, claim, failure, datetime.now(UTC), claim.elapsed_ms())
+    later.tell(_tell_of_attempt, claim, failure, datetime.now(UTC), claim.elapsed_ms())
 
 
 def answered(request: CallRequest, tool: ToolSpec | None, outcome: CallOutcome) -> None:
     """A door is about to answer; the tool is None if there was none to find."""
     failure = outcome.failure
-    later(metrics.answered, request.door, tool, status_of(failure), failure.code.wire if failure else "")
+    later.tell(metrics.answered, request.door, tool, status_of(failure), failure.code.wire if failure else "")
 
 
 def retried(tool: ToolSpec, *, is_granted: bool) -> None:
     """Another attempt was wanted, and there was budget for it or not."""
-    later(metrics.retried, tool, is_granted)
+    later.tell(metrics.retried, tool, is_granted)
 
 
 def _tell_of_attempt(claim: Claim, failure: Failure | None, finished_at: datetime, duration_ms: float) -> None:

@@ -13,12 +13,12 @@ logger = logging.getLogger(__name__)
 MOMENT = 0.02  # seconds; short, so that what is told of it at once stops nobody for long
 
 
-def later(tell: Callable[..., None], *facts: Any) -> None:
-    """Tells it soon; whoever waits for an answer gets it, even if telling goes wrong."""
+def tell(teller: Callable[..., None], *facts: Any) -> None:
+    """Has it told soon; whoever waits for an answer gets it, even if telling goes wrong."""
     if settings.PLACET_TELL_AT_ONCE:
-        _tell([(tell, facts)])
+        _tell([(teller, facts)])
     else:
-        _gathering.add((tell, facts))
+        _gathering.add((teller, facts))
 
 
 def flush() -> None:
@@ -28,9 +28,9 @@ def flush() -> None:
 
 def _tell(gathered: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
     """Handlers, exporters and disks are the operator's and fail in their own ways; a call never fails for that."""
-    for tell, facts in gathered:
+    for teller, facts in gathered:
         try:
-            tell(*facts)
+            teller(*facts)
         except Exception as error:
             logger.warning("something could not be told of", exc_info=error)
 

@@ -27,7 +27,7 @@ from execution.errors import ErrorCode
 from execution.messages import CallContext, CallRequest
 from execution.models import Attempt
 from execution.pipeline.admit import admit
-from execution.telemetry import facts, metrics, spans
+from execution.telemetry import facts, later, metrics, spans
 from registry.resolution import resolve
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
@@ -318,6 +318,19 @@ def test_an_exporter_that_fails_costs_no_call_its_answer(ask: Make, monkeypatch:
 
     monkeypatch.setattr(spans, "record", fail)
     assert ask().is_success
+
+
+def test_in_the_product_a_call_is_told_of_after_its_answer_and_before_anyone_looks(
+    ask: Make, lines: list[logging.LogRecord], client: Client, settings: Any
+) -> None:
+    settings.PLACET_TELL_AT_ONCE = False
+    line = 'placet_attempts_total{code="",outcome="ok",tool="Lab.Echo"}'
+    before = value(read(client), line)
+    with later._gathering._handing_over:  # whoever tells of it has no time yet
+        assert ask().is_success
+        assert lines == []
+    assert value(read(client), line) == before + 1
+    assert [said.facts["tool_status"] for said in lines] == ["ok"]  # type: ignore[attr-defined]
 
 
 def test_telling_costs_little(ask: Make, hands: Hands, lines: list[logging.LogRecord]) -> None:
