@@ -1,12 +1,14 @@
 """What one JSON Schema accepts and another no longer does; in doubt it is told."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from audit.canonical import canonical
-from registry.schemaconjuncts import AT_LEAST, AT_MOST, conjuncts, joined, references_in, same_references
-from registry.schemaparts import IN_PLACE_LISTS, IN_PLACE_MAPS, IN_PLACE_ONE, validator
+from registry.schemaconjuncts import AT_LEAST, AT_MOST, BESIDE, apart, conjuncts, joined, references_in, same_references
+from registry.schemaparts import validator
+from registry.schemareach import ANYTHING, Reach, reach
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 # No attempt is made to prove that one of these accepts what another did: a change of it counts.
@@ -29,7 +31,6 @@ _OPAQUE = (
     "format",
     "uniqueItems",
 )
-_BESIDE = (*IN_PLACE_ONE, *IN_PLACE_LISTS, *IN_PLACE_MAPS, "patternProperties", "contains")
 
 Change = tuple[str, str]  # the path of a parameter such as "address.street", and what happened to it
 
@@ -54,31 +55,32 @@ class Comparison:
         if pair in self._met:
             return
         self._met[pair] = (old, new)
-        parts = conjuncts(self._new, new)
+        parts = apart(conjuncts(self._new, new))
         if len(parts) > 1 and self._is_same(old, new):
             return  # a joined old one would be taken for wider than it is
         before = joined(conjuncts(self._old, old))
         if before is None:
             return
+        aside = reach(self._old, before)
         for part in parts:
             if part is None:
                 yield path, "is no longer accepted"
             else:
-                yield from self._narrowed(before, part, path)
+                yield from self._narrowed(before, aside, part, path)
 
-    def _narrowed(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
+    def _narrowed(self, old: dict[str, Any], aside: Reach, new: dict[str, Any], path: str) -> Iterator[Change]:
         yield from _types(old, new, path)
         yield from _values(old, new, path)
         yield from _bounds(old, new, path)
-        yield from self._members(old, new, path)
-        yield from self._items(old, new, path)
+        yield from self._members(old, aside, new, path)
+        yield from self._items(old, aside, new, path)
         yield from self._choices(old, new, path)
         for keyword in _OPAQUE:
             if keyword in new and not (keyword in old and self._is_same(old[keyword], new[keyword])):
                 yield path, f"has another {keyword}" if keyword in old else f"has a new {keyword}"
         if "unevaluatedItems" in new or "unevaluatedProperties" in new:
             # What these refuse depends on what the schemas beside them look at, also on those that are gone.
-            for keyword in _BESIDE:
+            for keyword in (*BESIDE, "patternProperties"):
                 if keyword in old and not (keyword in new and self._is_same(old[keyword], new[keyword])):
                     yield path, f"has another {keyword}" if keyword in new else f"has lost its {keyword}"
 
@@ -90,12 +92,22 @@ class Comparison:
     def _unchanged(self) -> frozenset[str]:
         return same_references(self._old, self._new)
 
-    def _members(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
-        before, after = old.get("properties", {}), new.get("properties", {})
+    def _members(self, old: dict[str, Any], aside: Reach, new: dict[str, Any], path: str) -> Iterator[Change]:
+        if "additionalProperties" in old:
+            aside = Reach()  # it speaks of every member that has no name beside it
+        own, after = old.get("properties", {}), new.get("properties", {})
+        before = aside.names | own
+        patterns = aside.patterns | old.get("patternProperties", {})
+        others, rest = _other_members(old) if aside.others is False else aside.others, _other_members(new)
         for name in new.get("required", ()):
             if name not in old.get("required", ()):
                 yield _join(path, name), "is now required" if name in before else "was added and is required"
-        others, rest = _other_members(old), _other_members(new)
+        for name in after:
+            if name not in before:
+                yield from self._named(patterns, others, name, after[name], _join(path, name))
+        if "unevaluatedProperties" in new and "additionalProperties" not in new:
+            # The new rest leaves out what is evaluated in place as the old one did, or else that change is told.
+            before, patterns, others = own | _only(before, after), old.get("patternProperties", {}), _other_members(old)
         for name, schema in before.items():
             if name in after:
                 yield from self._compare(schema, after[name], _join(path, name))
@@ -103,10 +115,7 @@ class Comparison:
                 yield _join(path, name), "was removed"
             else:
                 yield from self._compare(schema, rest, _join(path, name))
-        for name in after:
-            if name not in before:
-                yield from self._named(old, name, after[name], _join(path, name))
-        for pattern, schema in old.get("patternProperties", {}).items():
+        for pattern, schema in patterns.items():
             if pattern not in new.get("patternProperties", {}):
                 yield from self._compare(schema, rest, _join(path, pattern))
         if others is not False and rest is False:
@@ -114,24 +123,28 @@ class Comparison:
         elif others is not False:
             yield from self._compare(others, rest, _join(path, "*"))
 
-    def _named(self, old: dict[str, Any], name: str, schema: Any, path: str) -> Iterator[Change]:
+    def _named(self, patterns: dict[str, Any], others: Any, name: str, schema: Any, path: str) -> Iterator[Change]:
         """A member that only the new schema speaks of, against what the old one accepted under any such name."""
-        patterns = old.get("patternProperties", {})
         matching = [former for pattern, former in patterns.items() if validator({"pattern": pattern}).is_valid(name)]
-        for former in matching or [_other_members(old)]:
+        for former in matching or [others]:
             # Who calls had no reason to send a member that nothing was said about, and it did nothing: a new optional
             # parameter is safe. Where any name had a meaning (a map of texts), callers use names of their own. And
             # who reads an output does count on what was said of its members.
             if self._is_promise or isinstance(former, dict):
                 yield from self._compare(former, schema, path)
 
-    def _items(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
+    def _items(self, old: dict[str, Any], aside: Reach, new: dict[str, Any], path: str) -> Iterator[Change]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
-        for index in range(max(len(before), len(after))):
-            one = before[index] if index < len(before) else _other_items(old)
-            other = after[index] if index < len(after) else _other_items(new)
+        others, rest = _other_items(old), _other_items(new)
+        reached = 0 if "items" in old else aside.items
+        is_rest_the_same = "unevaluatedItems" in new and "items" not in new  # or else that is told, as with members
+        last = max(len(before), len(after), 0 if reached == inf else int(reached))
+        for index in range(last):
+            is_aside = index < reached and not (is_rest_the_same and index >= len(after))
+            one = before[index] if index < len(before) else ANYTHING if is_aside else others
+            other = after[index] if index < len(after) else rest
             yield from self._compare(one, other, f"{path}[{index}]")
-        yield from self._compare(_other_items(old), _other_items(new), f"{path}[]")
+        yield from self._compare(ANYTHING if reached > last and not is_rest_the_same else others, rest, f"{path}[]")
 
     def _choices(self, old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:
         """Each form that was accepted must still fit one of the new forms."""
@@ -209,6 +222,10 @@ def _other_members(schema: dict[str, Any]) -> Any:
 
 def _other_items(schema: dict[str, Any]) -> Any:
     return schema.get("items", schema.get("unevaluatedItems", True))
+
+
+def _only(members: dict[str, Any], names: Container[str]) -> dict[str, Any]:
+    return {name: schema for name, schema in members.items() if name in names}
 
 
 def _join(path: str, name: str) -> str:

@@ -40,6 +40,14 @@ def at_most(bound: int, **properties: Any) -> dict[str, Any]:
     return {"input": {**takes(**properties)["input"], "$defs": shelf}}
 
 
+def extends(*named: str, base: tuple[str, ...] = ("a",), **words: Any) -> dict[str, Any]:
+    """An input that names parameters beside those of a base, and refuses all others."""
+    own = {"type": "object", "properties": dict.fromkeys(named, TEXT), "unevaluatedProperties": False}
+    return {"input": {**own, **words, "$defs": {"base": {"properties": dict.fromkeys(base, TEXT)}}}}
+
+
+TEXT = {"type": "string"}
+BASE: dict[str, Any] = {"$ref": "#/$defs/base"}
 NAME = {"$defs": {"name": {"type": "string"}}}
 BREAKING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (
@@ -230,6 +238,16 @@ SAFE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         takes(a={"contains": {"type": "string"}}),
         takes(a={"contains": {"type": "string"}, "minContains": 1}),
     ),
+    ("optional parameter added beside a base", extends("b", **BASE), extends("b", "c", **BASE)),
+    ("optional parameter added beside allOf", extends("b", allOf=[BASE]), extends("b", "c", allOf=[BASE])),
+    ("optional parameter added to a base", extends("b", **BASE), extends("b", **BASE, base=("a", "c"))),
+    (
+        "optional parameter added beside allOf that leaves others open",
+        {"input": {**takes_open(a={})["input"], "allOf": [{"additionalProperties": True}]}},
+        {"input": {**takes_open(a={}, b=TEXT)["input"], "allOf": [{"additionalProperties": True}]}},
+    ),
+    ("a base written out", extends("b", **BASE), takes(a=TEXT, b=TEXT)),
+    ("allOf written out", extends("b", allOf=[BASE]), takes(a=TEXT, b=TEXT)),
     ("description changed", {}, {"description": "Other."}),
     (
         "parameter described",

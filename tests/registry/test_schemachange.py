@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,66 @@ def test_what_is_not_told_is_still_accepted(pair: tuple[Any, Any]) -> None:
         return
     before, after = validator(old), validator(new)
     assert [value for value in VALUES if before.is_valid(value) and not after.is_valid(value)] == []
+
+
+REST: dict[str, Any] = {"unevaluatedProperties": False}
+AB: dict[str, Any] = {"properties": {"a": {}, "b": {}}}
+FAULTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "evaluated behind a reference, refused as additional",
+        {
+            "$ref": "#/$defs/q",
+            "maximum": 0,
+            "properties": {},
+            **REST,
+            "$defs": {"q": {"properties": {"a": {"maximum": 1}}}, "p": {"$ref": "#/$defs/q"}},
+        },
+        {"additionalProperties": False, "$defs": {"q": {}, "p": {"$ref": "#/$defs/q"}}},
+    ),
+    (
+        "no longer evaluated behind a reference",
+        {"$ref": "#/$defs/q", "properties": {"b": {}}, **REST, "$defs": {"q": AB}},
+        {"$ref": "#/$defs/q", "properties": {"b": {}}, **REST, "$defs": {"q": {}}},
+    ),
+    ("evaluated in allOf, refused as additional", {"allOf": [AB], **REST}, {"additionalProperties": False}),
+    (
+        "evaluated in allOf, narrowed beside it",
+        {"allOf": [AB], **REST},
+        {"allOf": [AB], "properties": {"a": {"type": "string"}}, **REST},
+    ),
+    (
+        "evaluated by the rest behind a reference",
+        {"$ref": "#/$defs/q", **REST, "$defs": {"q": {"unevaluatedProperties": {"type": "integer"}}}},
+        {"additionalProperties": False},
+    ),
+    (
+        "not seen by the rest behind a reference",
+        {"properties": {"a": {}}, **REST},
+        {"$ref": "#/$defs/q", "properties": {"a": {}}, "$defs": {"q": REST}},
+    ),
+    (
+        "one of two allOf gone",
+        {"$ref": "#/$defs/q", "allOf": [{}], **REST, "$defs": {"q": {"allOf": [AB]}}},
+        {"$ref": "#/$defs/q", "allOf": [{}], **REST, "$defs": {"q": {}}},
+    ),
+    (
+        "items evaluated in allOf, refused as others",
+        {"allOf": [{"prefixItems": [{}]}], "unevaluatedItems": False},
+        {"items": False},
+    ),
+    (
+        "items evaluated because they are contained",
+        {"contains": {"type": "integer"}, "unevaluatedItems": False},
+        {"contains": {"type": "integer"}, "items": False},
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS])
+def test_what_was_evaluated_elsewhere_is_not_taken_for_refused(old: dict[str, Any], new: dict[str, Any]) -> None:
+    before, after = validator(old), validator(new)
+    assert any(before.is_valid(value) and not after.is_valid(value) for value in VALUES)
+    assert any(Comparison(old, new).narrowings())
 
 
 @settings(max_examples=300, deadline=None)
