@@ -45,6 +45,7 @@ class Comparison:
         # other object gets the identity of one of them.
         self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
         self._kept: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
+        self._single: dict[bytes, dict[str, Any]] = {}
 
     def narrowings(self) -> Iterator[Change]:
         """Every way in which the new schema accepts less than the old one."""
@@ -150,7 +151,8 @@ class Comparison:
         """Each form that was accepted must still fit one of the new forms."""
         if "anyOf" not in new:
             return
-        former = old.get("anyOf", [{name: value for name, value in old.items() if name != "anyOf"}])
+        # A joined schema is a new object each time; only the first one like it is ever recognised as met before.
+        former = old["anyOf"] if "anyOf" in old else [self._single.setdefault(canonical(old), old)]
         for option in former:
             if not any(self._is_kept(option, other) for other in new["anyOf"]):
                 yield path, "no longer accepts one of its forms"

@@ -314,6 +314,11 @@ def test_a_schema_that_became_recursive_comes_to_an_end() -> None:
     assert verdict({"input": {"type": "object"}}, {"input": nested}).level == "breaking"
 
 
+def test_a_form_that_became_recursive_comes_to_an_end() -> None:
+    nested = {"anyOf": [{"maximum": 1}, {"prefixItems": [{"$ref": "#/properties/a"}]}]}
+    assert verdict(takes(a={}), takes(a=nested)).level == "safe"
+
+
 @pytest.mark.django_db
 def test_stored_versions_are_compared_by_their_rows() -> None:
     old = published("Calculator", "1.0.0", {"input": numbers("a", "b")})
