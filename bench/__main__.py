@@ -40,7 +40,7 @@ class Plan:
 
 
 QUICK = Plan(rounds=2, seconds=0.8, warm_up=0.3, concurrencies=(1, 16), has_past=False)
-FULL = Plan(rounds=7, seconds=0.7, warm_up=0.2, concurrencies=(1, 16, 64), has_past=True)
+FULL = Plan(rounds=15, seconds=0.3, warm_up=0.1, concurrencies=(1, 16, 64), has_past=True)
 
 
 def main() -> int:
