@@ -9,10 +9,10 @@ import sys
 import time
 
 DATABASES = {"SQLite": "sqlite", "PostgreSQL 18 and Redis": "postgres"}
-# For two cores. Parts wait now and then, so a third process is at hand. Stories start the whole product and kill parts
-# of it; they wait more than they work, so four go on at a time, in the order of tests/stories/conftest.py.
+# For two cores. Parts wait now and then, and stories, which start the whole product and kill parts of it, wait more
+# than they work: so four go on at a time, stories in the order of tests/stories/conftest.py.
 PARTS = {
-    "parts": ["-n", "3", "--ignore=tests/stories"],
+    "parts": ["-n", "4", "--ignore=tests/stories"],
     "stories": ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "tests/stories"],
 }
 NOTHING_COLLECTED = 5

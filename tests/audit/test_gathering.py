@@ -90,9 +90,13 @@ def test_nothing_is_lost_or_doubled_while_many_bring_and_some_ask_for_it(desk: D
     assert sorted(desk.all) == list(range(4000))
 
 
-def test_a_fork_hands_over_its_own_things_only(desk: Desk) -> None:
+def test_a_fork_hands_over_its_own_things_only() -> None:
     ear, mouth = os.pipe()
-    gathering = Gathering(60.0, lambda items: None if os.write(mouth, bytes(items)) else None)
+
+    def tell(items: list[int]) -> None:
+        os.write(mouth, bytes(items))
+
+    gathering = Gathering(60.0, tell)
     gathering.add(1)
     if (child := os.fork()) == 0:
         gathering.flush()  # what its parent gathered is its parent's
