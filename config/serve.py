@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config import env
 from config.greeting import greeting
 from config.reaper import PATIENCE, Reaper, end_groups
+from config.stop import Stop
 from config.supervisor import Program, Supervisor, say
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,7 +58,7 @@ class Address:
 
 def main() -> int:
     os.umask(0o077)  # what is made from here on, by us and by our children, is for this user alone
-    stop = threading.Event()
+    stop = Stop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     try:
@@ -81,7 +81,7 @@ def main() -> int:
         return 1
 
 
-def take_lock(home: Path, address: Address, stop: threading.Event) -> int:
+def take_lock(home: Path, address: Address, stop: Stop) -> int:
     """One run per home. A lock whose holder is gone belongs to a run that is still being cleaned up: wait for that."""
     lock = os.open(home / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + PATIENCE + 5
@@ -121,7 +121,7 @@ def check_port(address: Address) -> None:
         raise CannotStart(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from None
 
 
-def serve(home: Path, address: Address, reaper: Reaper, stop: threading.Event) -> int:
+def serve(home: Path, address: Address, reaper: Reaper, stop: Stop) -> int:
     environment = {
         **os.environ,
         "PLACET_HOME": str(home),
@@ -158,9 +158,7 @@ def serve(home: Path, address: Address, reaper: Reaper, stop: threading.Event) -
     return 0 if was_asked else 1
 
 
-def prepare(
-    environment: dict[str, str], address: Address, reaper: Reaper, stop: threading.Event
-) -> dict[str, Any] | None:
+def prepare(environment: dict[str, str], address: Address, reaper: Reaper, stop: Stop) -> dict[str, Any] | None:
     """Migrate and load demo data, in a process of its own so that this one stays small; None if asked to stop."""
     process = subprocess.Popen(
         [sys.executable, "-m", "config.prepare", address.url],

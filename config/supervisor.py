@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from config.reaper import Reaper, end_groups
+from config.stop import Stop
 
 QUICK = 10.0  # a process that lived less than these seconds died quickly
 MAX_QUICK_DEATHS = 5
@@ -89,7 +90,7 @@ class Supervisor:
         self._reaper = reaper
         self._children = [Child(program, reaper, width) for program in programs]
 
-    def run(self, stop: threading.Event, on_tick: Callable[[], bool]) -> bool:
+    def run(self, stop: Stop, on_tick: Callable[[], bool]) -> bool:
         """Watch until asked to stop (True), or until a child or `on_tick` gives up (False)."""
         while not stop.wait(0.1):
             if not on_tick():

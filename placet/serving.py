@@ -335,7 +335,12 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def hear(*_: object) -> None:
+        # A handler runs between two steps of this very thread, which may just hold the lock of the event.
+        threading.Thread(target=stop.set, daemon=True).start()
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ import pytest
 
 from config import supervisor
 from config.reaper import Reaper, end_groups
+from config.stop import Stop
 from config.supervisor import Program, Supervisor
 
 
@@ -42,7 +43,7 @@ def test_a_child_that_keeps_dying_is_given_up_with_its_last_lines(
     reaper: Reaper, capfd: pytest.CaptureFixture[str]
 ) -> None:
     children = Supervisor([program("print('no such table'); exit(3)")], reaper)
-    assert children.run(threading.Event(), always) is False
+    assert children.run(Stop(), always) is False
     children.stop()
     output = capfd.readouterr().out
     assert output.count("web ended with code 3; starting it again") == 4
@@ -56,7 +57,7 @@ def test_every_line_carries_its_childs_name_and_steers_no_terminal(
     children = Supervisor(
         [program(code, noise=("known noise",)), program("import time; time.sleep(60)", "worker")], reaper
     )
-    stop = threading.Event()
+    stop = Stop()
     threading.Timer(1.0, stop.set).start()
     assert children.run(stop, always) is True
     children.stop()

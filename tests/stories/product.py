@@ -61,7 +61,10 @@ class Product:
     def finish(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; the exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(timeout=30)
+        try:
+            code = self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it does not end: {self.processes()}\n{self.output[-4000:]}") from None
         self._reader.join(timeout=5)
         return code
 
