@@ -54,13 +54,9 @@ def _drop_broken_connections(task: Any, **_: Any) -> None:
 @worker_process_shutdown.connect
 def _tell_the_rest(**_: Any) -> None:
     """A child ends without a farewell, so what it has yet to tell is told now."""
-    import logging
-
     from execution import telemetry
 
     telemetry.flush()
-    for handler in logging.getLogger("placet.telemetry").handlers:
-        handler.flush()
 
 
 @setup_logging.connect

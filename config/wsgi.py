@@ -1,6 +1,7 @@
 """The web's entry point."""
 
 import os
+from multiprocessing.util import Finalize
 from typing import Any
 
 from django.conf import settings
@@ -31,3 +32,5 @@ telemetry.load()
 hooks.load()
 watchman.start()
 stopping.watch()
+# The server's processes end as those of multiprocessing do, without what is registered with atexit.
+Finalize(None, telemetry.flush, exitpriority=1)

@@ -7,7 +7,6 @@ from execution.errors import Failure
 from execution.messages import CallOutcome, CallRequest
 from execution.telemetry import later, line, metrics, spans
 from execution.telemetry.facts import facts_of, status_of
-from execution.telemetry.later import flush
 from execution.telemetry.metrics import load
 from registry.toolspec import ToolSpec
 
@@ -28,6 +27,12 @@ def answered(request: CallRequest, tool: ToolSpec | None, outcome: CallOutcome) 
 def retried(tool: ToolSpec, *, is_granted: bool) -> None:
     """Another attempt was wanted, and there was budget for it or not."""
     later.tell(metrics.retried, tool, is_granted)
+
+
+def flush() -> None:
+    """Tells what is known by now, to the last line: for a process that is about to end."""
+    later.flush()
+    line.flush()
 
 
 def _tell_of_attempt(claim: Claim, failure: Failure | None, finished_at: datetime, duration_ms: float) -> None:

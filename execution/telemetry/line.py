@@ -17,3 +17,9 @@ def write(facts: dict[str, Any]) -> None:
     record = logging.LogRecord(NAME, logging.INFO, "", 0, orjson.dumps(facts).decode(), None, None)
     record.facts = facts
     LOGGER.handle(record)
+
+
+def flush() -> None:
+    """Has handlers write down what they have gathered."""
+    for handler in LOGGER.handlers:
+        handler.flush()

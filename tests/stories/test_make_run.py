@@ -62,9 +62,11 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert f"process {product.process.pid}" in second.output
     assert demo["url"] in second.output
 
+    last = run(product.command())["result"]["call_id"]
     assert product.finish(signal.SIGTERM) == 0
     assert product.processes() == {}
     assert "Traceback" not in product.output
+    assert f'"tool_request_id":"{last}"' in product.output  # what is told a moment later is told before the end
     modes = {path.name: path.stat().st_mode & 0o777 for path in [home, *home.iterdir()]}
     assert {name for name, mode in modes.items() if mode & 0o077} == set()
     assert modes["demo.json"] == modes["keys.json"] == 0o600
@@ -75,7 +77,7 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert password not in again.output
     assert str(home / "demo.json") in again.output
     assert run(again.command())["result"]["value"] == 5
-    assert len(get(again, "/api/calls/", key)["results"]) == 2
+    assert len(get(again, "/api/calls/", key)["results"]) == 3
     assert again.finish(signal.SIGINT) == 0
     assert again.processes() == {}
 
