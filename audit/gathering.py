@@ -20,30 +20,35 @@ class Gathering(Generic[Item]):
 
     def __init__(self, seconds: float, take: Callable[[list[Item]], None]) -> None:
         self._seconds, self._take = seconds, take
-        self._begin(pid=0)
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)  # what its parent gathered is its parent's
         atexit.register(self._at_the_end)
 
     def add(self, item: Item) -> None:
-        if self._pid != os.getpid():  # a fork has what its parent gathered, but not the thread
-            self._begin(os.getpid())
-            threading.Thread(target=self._hand_over_for_ever, name="placet-gathering", daemon=True).start()
+        if not self._is_begun:
+            self._start()
         self._items.append(item)
         if not self._is_due.is_set():
             self._is_due.set()
 
     def flush(self) -> None:
         """Hands over what has come by now."""
-        if self._pid != os.getpid():
-            return
         with self._handing_over:
             # Taken out first: what `take` fails to take must not pile up.
             items = [self._items.popleft() for _ in range(len(self._items))]
             if items:
                 self._take(items)
 
-    def _begin(self, pid: int) -> None:
+    def _begin(self) -> None:
         self._items: deque[Item] = deque()
-        self._is_due, self._handing_over, self._pid = threading.Event(), threading.RLock(), pid
+        self._is_begun, self._beginning = False, threading.Lock()
+        self._is_due, self._handing_over = threading.Event(), threading.RLock()
+
+    def _start(self) -> None:
+        with self._beginning:
+            if not self._is_begun:
+                threading.Thread(target=self._hand_over_for_ever, name="placet-gathering", daemon=True).start()
+                self._is_begun = True
 
     def _hand_over_for_ever(self) -> None:
         while self._is_due.wait():

@@ -108,3 +108,31 @@ def test_a_fork_hands_over_its_own_things_only() -> None:
     os.close(mouth)
     with os.fdopen(ear, "rb") as told:
         assert told.read() == bytes([2, 1])
+
+
+def test_of_those_who_come_first_at_the_same_time_one_starts_the_thread(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, started = threading.Thread.start, []
+
+    def start_slowly(thread: threading.Thread) -> None:
+        if thread.name == "placet-gathering":
+            started.append(thread)
+            time.sleep(0.05)  # the others come meanwhile
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_slowly)
+    gathering, together = Gathering(60.0, desk.take), threading.Barrier(4)
+
+    def bring(item: int) -> None:
+        together.wait()
+        gathering.add(item)
+
+    threads = [threading.Thread(target=bring, args=(item,)) for item in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gathering.flush()
+    assert sorted(desk.all) == [0, 1, 2, 3]
+    assert len(started) == 1
