@@ -16,9 +16,7 @@ class Homes:
     def __init__(self, parent: Path | None = None) -> None:
         parent = Path(parent or tempfile.gettempdir())
         self._sweep(parent)
-        self._base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        self._lock = os.open(self._base, os.O_RDONLY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._base, self._lock = _begun(parent)
 
     def new(self) -> Path:
         return Path(tempfile.mkdtemp(dir=self._base))
@@ -40,9 +38,30 @@ class Homes:
             with contextlib.suppress(OSError):
                 if left.is_symlink() or left.stat().st_uid != os.getuid():
                     continue
-                fd = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+                lock = _locked(left)
                 try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(left, ignore_errors=True)
                 finally:
-                    os.close(fd)
+                    os.close(lock)
+
+
+def _begun(parent: Path) -> tuple[Path, int]:
+    """A new folder and the lock on it; another process that sweeps may take one away before it is locked."""
+    while True:
+        base = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            lock = _locked(base)
+            if os.fstat(lock).st_nlink:
+                return base, lock
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """Holds the lock of a folder until it is closed; BlockingIOError if somebody else does."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
