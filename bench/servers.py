@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.client import Question, post
 from config.reaper import Reaper, end_groups
-from config.serve import Address, programs
+from config.serve import SPARING, Address, programs
 from config.settings.base import PLACET_WEB_THREADS
 from tests.services.server import free_port
 
@@ -91,7 +91,7 @@ def bare(folder: Path, reaper: Reaper) -> Iterator[Server]:
     port = free_port()
     web = programs(folder, Address("127.0.0.1", port), {}, PLACET_WEB_THREADS)[0]
     command = ["bench.bare:application" if word == "config.wsgi:application" else word for word in web.command]
-    with _running(command, dict(os.environ), folder, port, "/", reaper) as pid:
+    with _running(command, SPARING | dict(os.environ), folder, port, "/", reaper) as pid:
         yield Server(pid, port, [_sum(port, a, b) for a, b in NUMBERS])
 
 

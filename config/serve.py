@@ -26,6 +26,8 @@ from config.supervisor import Program, Supervisor, say
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0
+# Threads share what they allocate from: by default each of the web's many would keep a share of its own.
+SPARING = {"MALLOC_ARENA_MAX": "2"}
 NOISE = (
     "Configuration allows spawning up to",  # granian about threads: ours mostly wait for a worker
     "UserWarning: No directory at:",  # whitenoise: without collected files it serves those of the packages
@@ -123,6 +125,7 @@ def check_port(address: Address) -> None:
 
 def serve(home: Path, address: Address, reaper: Reaper, stop: Stop) -> int:
     environment = {
+        **SPARING,
         **os.environ,
         "PLACET_HOME": str(home),
         "HOST": address.host,
