@@ -32,7 +32,11 @@ class Unsure(Exception):
 
 
 class _Pin(threading.local):
-    """What this thread judges by."""
+    """What this thread judges by.
+
+    What it saw is for no other thread: it may have seen it in a transaction that is still open, and the other one would
+    keep what it reads of the state before under the number of the state after.
+    """
 
     depth = 0
     number: int | None = None

@@ -1,11 +1,13 @@
 """Host: one process that runs the tools of one folder, seen from the side that starts, asks and kills it."""
 
 import contextlib
+import math
 import os
 import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ _SIDE_TALK = 4_000_000  # bytes of progress and logs in one call; a host that ke
 _GRACE = 0.04  # seconds a process that is gone may take to say how it ended
 _LONG_GRACE = 1.0  # the same for one that never listened: its status may say why, and no tool's time is running
 _MAX_STRAYS = 1000
+_SHORTEST = 2.0**-10  # seconds; zero would mean that the kernel waits for ever
 
 
 class HostError(Exception):
@@ -73,19 +76,15 @@ class AnswerTooLarge(HostError):
 class Host:
     """The process, our end of its socket and its home; in the hands of one caller at a time."""
 
-    __slots__ = ("_answers", "_buffer", "_home", "_is_ready", "_process", "_sock", "folder", "walls")
+    __slots__ = ("_buffer", "_home", "_is_ready", "_patience", "_process", "_sock", "serves")
 
     def __init__(self, folder: Path, home: Path, walls: Walls = OPEN) -> None:
-        self.folder = folder
-        self.walls = walls
+        self.serves = (folder, walls)
         self._home = home
         self._is_ready = False
         self._buffer = bytearray()
         self._sock, theirs = socket.socketpair()
-        # Never blocking: a timeout of the socket's own would cost two system calls each time it is set.
-        self._sock.setblocking(False)
-        self._answers = select.poll()
-        self._answers.register(self._sock, select.POLLIN)
+        self._patience = 0.0  # seconds after which the kernel ends a wait for bytes; none yet
         options = ["--fd", str(theirs.fileno()), "--folder", str(folder), "--parent", str(os.getpid())]
         options += walls.options(home)
         try:
@@ -121,7 +120,7 @@ class Host:
         if self._buffer:
             return False
         try:
-            self._sock.recv(1, socket.MSG_PEEK)
+            self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
         except OSError:
@@ -201,7 +200,7 @@ class Host:
         while unsent:
             left = _left(deadline)
             try:
-                unsent = unsent[self._sock.send(unsent) :]
+                unsent = unsent[self._sock.send(unsent, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
                 select.select([], [self._sock], [], left)
 
@@ -224,12 +223,22 @@ class Host:
             left = _left(deadline)  # Asked even when the bytes are here, so that a flood cannot outlive its time.
             if len(buffer) >= length:
                 return
-            if not self._answers.poll(left * 1000):
+            self._wait_no_longer_than(left)
+            try:
+                chunk = sock.recv(_CHUNK)
+            except BlockingIOError:
                 continue
-            chunk = sock.recv(_CHUNK)
             if not chunk:
                 raise EOFError
             buffer += chunk
+
+    def _wait_no_longer_than(self, left: float) -> None:
+        """Has the kernel end a wait in time, and so seldom that setting it costs nothing: by powers of two."""
+        patience = max(_SHORTEST, 2.0 ** (math.frexp(left)[1] - 1))  # at most `left`, and more than half of it
+        if patience != self._patience:
+            span = struct.pack("@ll", int(patience), int(patience % 1 * 1_000_000))
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, span)
+            self._patience = patience
 
 
 def _left(deadline: float) -> float:

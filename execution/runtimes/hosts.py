@@ -166,9 +166,10 @@ class HostPool:
 
     def _idle_host(self, folder: Path, walls: Walls) -> Host | None:
         """The folder's most recently used idle host with just these walls that is still fit."""
+        wanted = (folder, walls)
         while True:
             with self._lock:
-                mine = [host for host in self._idle if host.folder == folder and host.walls == walls]
+                mine = [host for host in self._idle if host.serves == wanted]
                 if not mine:
                     return None
                 self._idle.remove(mine[-1])

@@ -1,6 +1,7 @@
 """The revision moves with every change that resolution or policy could notice, and with nothing else."""
 
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -70,3 +71,21 @@ def test_within_pinned_the_revision_is_read_once() -> None:
         Toolkit.objects.create(name="Calculator")
         assert revision.current() == before
     assert revision.current() != before
+
+
+def test_what_one_thread_sees_in_its_transaction_is_no_guess_for_another() -> None:
+    """The other one would keep what it reads of the state before under the number of the state after."""
+    guesses: list[bool] = []
+
+    def guess() -> None:
+        with revision.guessed() as is_guess:
+            guesses.append(is_guess)
+
+    with transaction.atomic():
+        Toolkit.objects.create(name="Calculator")
+        revision.current()
+        guess()
+        other = Thread(target=guess)
+        other.start()
+        other.join()
+    assert guesses == [True, False]
