@@ -85,6 +85,7 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay in memory to the end: the collector of garbage need not look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # and seldom at the rest: a test leaves little behind
 
 
 @pytest.hookimpl(wrapper=True)

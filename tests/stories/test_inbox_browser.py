@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.stories.laboratory import Laboratory, lines
+from tests.stories.windows import ARGUMENTS, PATIENCE
 
 pytestmark = [pytest.mark.story, pytest.mark.needs("chromium")]
 
@@ -29,7 +30,6 @@ from policy.models import Approval
 approval = Approval.objects.get(call=sys.argv[2])
 approvals.decide(approval.pk, by=User.objects.get(username=sys.argv[1]), answer=sys.argv[3], reason="no ticket")
 """
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,7 @@ class Desk:
     def __init__(self, chromium: Any, laboratory: Laboratory, name: str, width: int = 1280) -> None:
         self.url = f"http://127.0.0.1:{laboratory.product.port}"
         self.context = chromium.new_context(viewport={"width": width, "height": 900})
+        self.context.set_default_timeout(PATIENCE * 1000)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []

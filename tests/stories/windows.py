@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.needs import AXE
 
+PATIENCE = 90.0  # seconds; four stories at a time on a slow machine let a browser stand still for half a minute
 SILENCE = 0.15  # seconds; with `networkidle` a browser would wait half a second at each page
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # Only what the product itself draws; the rules are all of axe's, best practices included.
@@ -36,6 +37,7 @@ class Window:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         if session:
             self.context.add_cookies([{"name": "sessionid", "value": session, "url": url}])
+        self.context.set_default_timeout(PATIENCE * 1000)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []
@@ -64,7 +66,7 @@ class Window:
     def arrive(self) -> Any:
         """The page, once it has loaded and asked for nothing more for a moment."""
         self.page.wait_for_load_state("load")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while self._underway or time.monotonic() - self._heard < SILENCE:
             assert time.monotonic() < deadline, [request.url for request in self._underway]
             self.page.wait_for_timeout(20)  # what has happened is told to us meanwhile
