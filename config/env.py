@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from registry.loopback import is_loopback
+
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 PRAGMAS = {
@@ -243,15 +245,6 @@ def addresses(name: str, *, is_origin: bool = False) -> list[str]:
         if not is_good or not is_safe or '"' in word or (is_origin and parts.path.strip("/")):
             raise ImproperlyConfigured(f"{name} must be addresses such as https://host, comma separated")
     return found
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _url(name: str) -> SplitResult | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import django
 from django.conf import settings
+from django.core.checks import WARNING, CheckMessage, Tags, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db.utils import DatabaseError
@@ -22,6 +23,7 @@ def main(url: str) -> int:
         from execution import hooks
 
         hooks.load()
+        check()
         make_folders()
         call_command("migrate", verbosity=0, interactive=False)
         from config import demo
@@ -35,6 +37,21 @@ def main(url: str) -> int:
         return 1
     print(json.dumps({"threads": settings.PLACET_WEB_THREADS, "demo": kept, "is_first": is_first}))
     return 0
+
+
+def check() -> None:
+    """Settings that are dangerous or cannot work stop the start; what is only odd is said."""
+    found = run_checks(tags=[Tags.security])
+    errors = [message for message in found if message.is_serious()]
+    for message in found:
+        if message not in errors and message.is_serious(WARNING):
+            print(_told(message), file=sys.stderr)
+    if errors:
+        raise ImproperlyConfigured("\n".join(map(_told, errors)))
+
+
+def _told(message: CheckMessage) -> str:
+    return f"{message.msg} {message.hint or ''}".strip()
 
 
 def make_folders() -> None:

@@ -24,6 +24,7 @@ from policy.models import Agent, Credential
 from policy.models.agent import AGENT_NAME
 from policy.sealedbox import Unsealable
 from registry import revision
+from registry.loopback import is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ def _token(headers: Mapping[str, str]) -> str:
 
 def _anonymous() -> Caller:
     name = settings.PLACET_ANONYMOUS_AGENT
-    agent = _agent_named(name) if name else None
+    agent = _agent_named(name) if name and is_loopback(settings.PLACET_HOST) else None
     if agent is None:
         raise NotAuthenticated("Send a key as 'Authorization: Bearer …' or as 'OXP-API-Key'")
     return Caller(agent_id=agent.pk, name=agent.name, user_id=agent.user_id, credential="anonymous")

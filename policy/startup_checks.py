@@ -1,25 +1,16 @@
 """What must hold before Placet serves anyone."""
 
-import ipaddress
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from policy import keyset, keysets
+from registry.loopback import is_loopback
 
 
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-@register()
+@register(Tags.security)
 def anonymous_agent_needs_a_loopback_listener(**_: Any) -> list[CheckMessage]:
     if settings.PLACET_ANONYMOUS_AGENT and not is_loopback(settings.PLACET_HOST):
         return [
@@ -33,7 +24,7 @@ def anonymous_agent_needs_a_loopback_listener(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
+@register(Tags.security)
 def tokens_of_issuers_can_be_checked(**_: Any) -> list[CheckMessage]:
     place = settings.PLACET_JWKS
     if not place:

@@ -11,8 +11,8 @@ from django.conf import settings
 
 from policy import wayout
 from policy.models import Notice
-from policy.startup_checks import is_loopback
 from policy.undelivered import Undelivered
+from registry.loopback import is_loopback
 
 TIMEOUT = 10.0  # seconds for everything: connecting, sending, and the whole answer
 MAX_RETRY_AFTER = 3_600

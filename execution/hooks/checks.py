@@ -3,13 +3,13 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 
 from execution.hooks.finding import find
 
 
-@register()
+@register(Tags.security)
 def every_hook_can_be_called(**_: Any) -> list[CheckMessage]:
     wrong: list[CheckMessage] = []
     for path in settings.PLACET_HOOKS:

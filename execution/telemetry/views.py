@@ -1,7 +1,6 @@
 """GET /metrics, for Prometheus."""
 
 import hmac
-import ipaddress
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +11,7 @@ from audit.access import sees_everything
 from execution.hooks import metrics as watching
 from execution.telemetry import metrics
 from execution.telemetry.state import State
+from registry.loopback import is_loopback
 
 # With one of these the machine at the other end speaks for somebody else.
 _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
@@ -34,12 +34,8 @@ def exposition(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    if any(name in request.META for name in _FORWARDED):
-        return False
-    try:
-        return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
-    except ValueError:
-        return False
+    is_forwarded = any(name in request.META for name in _FORWARDED)
+    return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))
 
 
 def _has_token(request: HttpRequest) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Status
@@ -192,3 +192,9 @@ def test_a82_only_a_repeatable_tool_is_asked_again_after_the_first_byte(
 def test_a82_an_answer_that_is_too_large_is_not_asked_for_again(attempts: Attempts) -> None:
     with grpcserver(says(b"x" * 64_000_000)) as server:
         assert len(attempts(server.url, "read")) == 1
+
+
+def test_where_everyone_may_call_only_this_machine_is_served(settings: Any) -> None:
+    settings.PLACET_ANONYMOUS_AGENT = "demo"
+    with pytest.raises(CommandError, match="PLACET_ANONYMOUS_AGENT lets anyone call"):
+        call_command("serve_grpc", host="0.0.0.0", plaintext=True)

@@ -193,6 +193,12 @@ def test_without_credentials_the_anonymous_agent_acts_if_there_is_one(made: NewA
     assert authenticate({}).credential == "anonymous"
 
 
+def test_the_anonymous_agent_is_nobody_where_other_machines_can_connect(made: NewAgent, settings: Any) -> None:
+    settings.PLACET_ANONYMOUS_AGENT, settings.PLACET_HOST = "demo", "0.0.0.0"
+    with pytest.raises(NotAuthenticated):
+        authenticate({})
+
+
 @pytest.mark.parametrize("headers", [bearer("wrong"), {"Authorization": "Bearer "}, {"OXP-API-Key": "wrong"}])
 def test_a_bad_credential_never_falls_back_to_the_anonymous_agent(
     made: NewAgent, settings: Any, headers: dict[str, str]

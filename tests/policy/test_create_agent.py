@@ -11,7 +11,8 @@ from django.test import Client
 from policy.agents import NewAgent
 from policy.authentication import authenticate
 from policy.models import Agent
-from policy.startup_checks import anonymous_agent_needs_a_loopback_listener, is_loopback
+from policy.startup_checks import anonymous_agent_needs_a_loopback_listener
+from registry.loopback import is_loopback
 from registry.models import Toolkit
 
 

@@ -4,13 +4,14 @@ import asyncio
 import signal
 import socket
 import ssl
-from ipaddress import ip_address
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from execution.grpc import METHOD, crowd
 from execution.grpc.service import ToolService, server
+from registry.loopback import is_loopback
 
 PORT = 50051
 GRACE = 10.0  # seconds for what is under way when the server is told to stop
@@ -45,6 +46,8 @@ class Command(BaseCommand):
             raise CommandError("--connections must be between 1 and 10000")
         if not 0 <= options["port"] <= 65_535:
             raise CommandError("--port must be between 0 and 65535")
+        if settings.PLACET_ANONYMOUS_AGENT and not is_loopback(options["host"]):
+            raise CommandError("PLACET_ANONYMOUS_AGENT lets anyone call, so --host must be a loopback address")
         context = _context(options)
         with _listener(options["host"], options["port"]) as listener:
             asyncio.run(self._serve(listener, context, options["threads"], options["connections"]))
@@ -82,7 +85,7 @@ def _context(options: dict[str, Any]) -> ssl.SSLContext | None:
     if options["tls_cert"] is None:
         if options["tls_key"] is not None:
             raise CommandError("--tls-key needs --tls-cert")
-        if not options["plaintext"] and not _is_loopback(options["host"]):
+        if not options["plaintext"] and not is_loopback(options["host"]):
             raise CommandError("Keys would travel in the clear: give --tls-cert, or say --plaintext outright")
         return None
     if options["plaintext"]:
@@ -95,10 +98,3 @@ def _context(options: dict[str, Any]) -> ssl.SSLContext | None:
     except (OSError, ssl.SSLError) as error:
         raise CommandError(f"The certificate or its key cannot be used: {error.strerror or error}") from error
     return context
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,9 +1,10 @@
 """Origins: a web page may speak to us only from this machine, from our own address, or from where settings say."""
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from django.conf import settings
+
+from registry.loopback import is_loopback
 
 
 def is_allowed(origin: str) -> bool:
@@ -19,18 +20,9 @@ def is_allowed(origin: str) -> bool:
         return False
     if "@" in parts.netloc:
         return False
-    return _is_loopback(parts.hostname) or origin.lower() in _known()
+    return is_loopback(parts.hostname) or origin.lower() in _known()
 
 
 def _known() -> set[str]:
     own = urlsplit(settings.PLACET_URL)
     return {f"{own.scheme}://{own.netloc}".lower(), *(each.rstrip("/").lower() for each in settings.PLACET_ORIGINS)}
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

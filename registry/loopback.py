@@ -1,0 +1,12 @@
+"""Loopback: whether a host is this machine itself."""
+
+import ipaddress
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
