@@ -47,6 +47,12 @@ class Violation:
     parameter: str
     path: str
     message: str
+    within: str = ""  # where in the parameter, for people
+
+    @property
+    def told(self) -> str:
+        """What must hold, and where in the parameter."""
+        return f"At '{self.within}': {lowered(self.message)}" if self.within else self.message
 
 
 class Explanation:
@@ -232,7 +238,12 @@ def _words(types: Any) -> str:
 def _violation(path: tuple[str, ...], message: str) -> Violation:
     names = [_clipped(step) for step in path]
     pointer = "".join(f"/{escaped(name)}" for name in names)
-    return Violation(parameter=names[0] if names else "", path=pointer, message=message)
+    return Violation(parameter=names[0] if names else "", path=pointer, message=message, within=".".join(names[1:]))
+
+
+def lowered(sentence: str) -> str:
+    """As it goes on after other words."""
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _clipped(name: str) -> str:

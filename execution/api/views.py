@@ -179,7 +179,7 @@ def _refusal(outcome: CallOutcome, failure: Failure) -> Refused:
     # At this door a call's id is not in the body: the header is what there is to change.
     is_key = failure.code is ErrorCode.CALL_ID_REUSED
     errors = [
-        {"path": "Idempotency-Key" if is_key else f"input.{name}", "reason": why}
+        {"path": "Idempotency-Key" if is_key else f"input.{name}" if name else "input", "reason": why}
         for name, why in failure.parameter_errors.items()
     ]
     return Refused(

@@ -10,6 +10,7 @@ from execution.messages import Authorship, Belief, CallContext, CallRequest
 from execution.runtimes.base import RunResult
 from policy.visibility import visible_toolkits
 from registry.resolution import resolve
+from registry.schemawords import lowered
 from registry.toolspec import ToolSpec
 
 MAX_ERRORS = 50
@@ -72,9 +73,10 @@ def check_input(tool: ToolSpec, arguments: Mapping[str, Any]) -> None:
     violations = tool.input.violations(arguments)
     if not violations:
         return
-    errors: dict[str, str] = {}
+    found: dict[str, dict[str, None]] = {}  # in the order in which they were found, each once
     for violation in violations[:MAX_ERRORS]:
-        errors.setdefault(violation.parameter, violation.message)
+        found.setdefault(violation.parameter, {})[violation.told] = None
+    errors = {name: "; ".join([first, *map(lowered, others)]) for name, (first, *others) in found.items()}
     raise CallError(ErrorCode.INVALID_INPUT, "Some input parameters are invalid", parameter_errors=errors)
 
 

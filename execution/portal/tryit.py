@@ -168,7 +168,7 @@ def panel_of(row: Call) -> dict[str, Any]:
         "rule": str(decision.get("rule", "")),
         "message": str(error.get("message", "")),
         "help": str(error.get("developer_message", "")),
-        "wrong": list((error.get("parameter_errors") or {}).items()),
+        "wrong": [(name or "input", why) for name, why in (error.get("parameter_errors") or {}).items()],
         "warnings": orjson.loads(row.warnings) if row.warnings else [],
         "has_result": row.state == State.SUCCEEDED,
         "result": row.result or "null",

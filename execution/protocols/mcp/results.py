@@ -14,6 +14,7 @@ from execution.protocols.mcp.rpcerrors import INTERNAL_ERROR, INVALID_PARAMS, ME
 from execution.protocols.mcp.suggestions import nearest
 from execution.protocols.mcp.wording import told
 from registry.resolution import resolve
+from registry.schemawords import lowered
 from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
 
@@ -112,7 +113,7 @@ def _unknown_tool(exchange: Exchange, failure: Failure) -> RpcError:
 
 def _invalid_input(outcome: CallOutcome, failure: Failure, *, is_plain: bool) -> RpcError:
     """In the words of document 003: Parameter 'number1' is required."""
-    said = [f"{_named(name)} {why[:1].lower()}{why[1:]}" for name, why in failure.parameter_errors.items()]
+    said = [f"{_named(name)} {lowered(why)}" for name, why in failure.parameter_errors.items()]
     more: dict[str, Any] = {"parameters": dict(failure.parameter_errors)}
     if (shown := _example(outcome)) is not None:
         more["example"] = shown
