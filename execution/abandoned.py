@@ -4,8 +4,7 @@ import logging
 
 from django.db import transaction
 
-from audit.models import Event
-from execution import hooks, telemetry
+from execution import attempts, hooks, telemetry
 from execution.errors import Failure
 from execution.models import Call
 from execution.resuming import taken_up
@@ -23,9 +22,9 @@ def tell(call: Call, failure: Failure) -> None:
 
 def _tell(call: Call, failure: Failure) -> None:
     try:
-        started = Event.objects.filter(subject_kind="call", subject_id=str(call.pk), event="call.started")
-        times = list(started.order_by("seq").values_list("at", flat=True)[: call.fence])
-        claim, _ = taken_up(call, call.fence, began=times[-1], where="")
+        where, began = attempts.begun(call)
+        assert began is not None
+        claim, _ = taken_up(call, call.fence, began=began, where=where)
         telemetry.attempted(claim, failure)
         hooks.ended(claim, failure, claim.elapsed_ms())
     except Exception:  # the move is on record, and whoever made it goes on

@@ -3,6 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
+from audit.models import Event
 from audit.rows import Rows
 from execution.claim import Claim
 from execution.errors import Failure
@@ -35,13 +38,21 @@ def ended(claim: Claim, status: str, failure: Failure | None, delay: float | Non
 
 def lost(call: Call) -> Rows:
     """An attempt of which nobody will tell how it ended."""
-    return _rows(call.pk, call.fence, "", call.started_at, "lost", "", "", None, NO_TRAFFIC)
+    return _rows(call.pk, call.fence, *begun(call), "lost", "", "", None, NO_TRAFFIC)
 
 
 def cancelled(call: Call, failure: Failure, traffic: Traffic = NO_TRAFFIC) -> Rows:
     """An attempt that nobody waits for any more."""
     told = (failure.code.wire, failure.message)
-    return _rows(call.pk, call.fence, "", call.started_at, "cancelled", *told, None, traffic)
+    return _rows(call.pk, call.fence, *begun(call), "cancelled", *told, None, traffic)
+
+
+def begun(call: Call) -> tuple[str, datetime | None]:
+    """Where and when the attempt under the call's fence began, as the trail has it: each fence has one beginning."""
+    started = Event.objects.filter(subject_kind="call", subject_id=str(call.pk), event="call.started").order_by("seq")
+    for event in started[call.fence - 1 : call.fence]:
+        return str(orjson.loads(event.detail).get("where", "")), event.at
+    return "", call.started_at
 
 
 def _rows(call: Any, number: int, where: str, started: datetime | None, *ending: Any) -> Rows:

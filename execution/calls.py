@@ -44,7 +44,6 @@ UNSHOWABLE = Failure(
     code=ErrorCode.EXECUTION_FAILED,
     message="The tool answered, but its answer could not be searched for secrets and is not shown",
 )
-_NOT_RUN = Failure(code=ErrorCode.CANCELED, message="The call was cancelled before it ran")
 ENDED: dict[str, Any] = {"sealed": None, "lease_until": None, "resend_at": None, "finished_at": Later(0)}
 
 
@@ -136,13 +135,12 @@ def deny_asked(call: Call, approval: UUID, failure: Failure) -> None:
 
 def expire(call: Call) -> bool:
     """A queued call that no worker took in time."""
+    whoever = "worker could run the call"
     if call.dispatch == KIND:
-        toolkit = call.tool_ref.partition(".")[0]
-        message = f"No session that serves {toolkit} took the call in time; it did not run"
-    else:
-        message = "No worker could run the call in time; it did not run"
+        whoever = f"session that serves {call.tool_ref.partition('.')[0]} took the call"
+    message = f"No {whoever} {'again in time' if call.fence else 'in time; it did not run'}"
     failure = Failure(code=ErrorCode.EXPIRED, message=message, can_retry=True)
-    detail = {"message": message} if call.dispatch == KIND else {}
+    detail = {"message": message, **_so_far(call)} if call.fence or call.dispatch == KIND else {}
     return _end_queued(call, State.EXPIRED, failure, "call.expired", "system", detail)
 
 
@@ -239,18 +237,34 @@ def _cancel_asked(call: Call, approval: UUID, actor: str) -> Call:
     """The question to people is withdrawn with the call; its row is taken before the call's, as everywhere."""
     with transaction.atomic():
         if approvals.withdraw(approval, by=actor, reason="the call was cancelled"):
-            _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}, states=_WAITING)
+            _take_back(call, actor, _WAITING)
             return Call.objects.get(pk=call.pk)
     return _cancel(call, actor)
 
 
 def _cancel(call: Call, actor: str) -> Call:
     cancellable = Call.objects.filter(pk=call.pk, state__in=_CANCELLABLE, cancel_requested=False)
-    while not _end_queued(call, State.CANCELLED, _NOT_RUN, "call.cancelled", actor, {}):
+    while not _take_back(call, actor, (State.QUEUED,)):
         is_told = cancelling.cancel(call, actor) or _ask_to_stop(call, actor) or waiting.cancel(call, actor)
         if is_told or not cancellable.exists():
             break  # it ended, or was asked before; else it moved between our looks
+        call = Call.objects.get(pk=call.pk)
     return Call.objects.get(pk=call.pk)
+
+
+def _take_back(call: Call, actor: str, states: tuple[State, ...]) -> bool:
+    """Whether the call waited for its first attempt or for another one, and never has it now."""
+    failure = Failure(code=ErrorCode.CANCELED, message=f"The call was cancelled before {_next_step(call)}")
+    return _end_queued(call, State.CANCELLED, failure, "call.cancelled", actor, _so_far(call), states)
+
+
+def _next_step(call: Call) -> str:
+    return "another attempt" if call.fence else "it ran"
+
+
+def _so_far(call: Call) -> dict[str, Any]:
+    """What the trail says of a queued call's end, so that nobody takes it for one that never ran."""
+    return {"attempts": call.fence} if call.fence else {}
 
 
 def _ask_to_stop(call: Call, actor: str) -> bool:
@@ -303,15 +317,23 @@ def insist(claim: Claim, write: Callable[[], bool]) -> bool:
     for pause in _PAUSES:
         try:
             return write()
-        except IntegrityError:
+        except (
+            IntegrityError
+        ) as error:  # mostly a neighbour's event, else whoever guards the tables says no for a while
+            if pause and not connection.in_atomic_block:
+                _wait(claim, error, pause)
             claim.chain.move_to(_tail(claim))
         except (OperationalError, InterfaceError) as error:
             if connection.in_atomic_block:
                 raise
-            logger.warning("the end of call %s cannot be written yet: %s", claim.id, type(error).__name__)
             connection.close()
-            time.sleep(pause)
+            _wait(claim, error, pause)
     return write()
+
+
+def _wait(claim: Claim, error: Exception, pause: float) -> None:
+    logger.warning("the end of call %s cannot be written yet: %s", claim.id, type(error).__name__)
+    time.sleep(pause)
 
 
 def _tail(claim: Claim) -> Chain:
@@ -343,7 +365,7 @@ def _end_queued(
     states: tuple[State, ...] = (State.QUEUED,),
 ) -> bool:
     with transaction.atomic():
-        queued = Call.objects.filter(pk=call.pk, state__in=states)
+        queued = Call.objects.filter(pk=call.pk, fence=call.fence, state__in=states)
         if not queued.update(**ENDED, state=state, error=orjson.dumps(failure.as_json()).decode()):
             return False
         chain = trail.chain_of("call", str(call.pk), is_locked=True)

@@ -26,18 +26,18 @@ _pid = 0
 @contextmanager
 def kept(claim: Claim) -> Iterator[None]:
     """While inside, the claim's lease is renewed, and a cancellation reaches it at once."""
-    if claim.where.startswith("inline") and PATIENCE + claim.tool.runtime.timeout < settings.PLACET_LEASE:
-        yield  # it ends long before its lease does, and before anyone could cancel it
-        return
-    _start()
-    with _lock:
-        _beating[claim.id] = claim
-    try:
-        with bell.listening(f"cancel:{claim.id}", claim.cancel.set):
-            yield  # a cancellation between the claim and our listening is found by the next beat
-    finally:
+    with bell.listening(f"cancel:{claim.id}", claim.cancel.set):
+        if claim.where.startswith("inline") and PATIENCE + claim.tool.runtime.timeout < settings.PLACET_LEASE:
+            yield  # it ends long before its lease does
+            return
+        _start()
         with _lock:
-            _beating.pop(claim.id, None)
+            _beating[claim.id] = claim
+        try:
+            yield  # a cancellation between the claim and our listening is found by the next beat
+        finally:
+            with _lock:
+                _beating.pop(claim.id, None)
 
 
 def _start() -> None:

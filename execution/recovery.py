@@ -4,7 +4,7 @@ import logging
 
 from execution import dispatch, losses
 from execution.errors import ErrorCode, Failure
-from execution.models import Call, State
+from execution.models import Attempt, Call, State
 from execution.retries import REPEATABLE
 from execution.sessions import KIND, offers
 
@@ -19,7 +19,7 @@ def recover(call: Call) -> None:
     if idempotency not in REPEATABLE:
         if losses.give_up(call, _unknown(), state=State.UNKNOWN):
             logger.error("call %s of %s: its worker was lost; a person must say", call.pk, call.tool_ref)
-    elif call.fence >= MAX_LOST:
+    elif _lost(call) >= MAX_LOST:
         losses.give_up(call, _poisoned(), state=State.FAILED)
     elif losses.requeue(call):
         logger.warning("call %s of %s: its worker was lost, it is queued again", call.pk, call.tool_ref)
@@ -27,6 +27,11 @@ def recover(call: Call) -> None:
             offers.announce_call(call)
         else:
             dispatch.send(call.pk)
+
+
+def _lost(call: Call) -> int:
+    """How many workers the call has cost, this one included; attempts that failed by themselves cost none."""
+    return Attempt.objects.filter(call=call, status="lost").count() + 1
 
 
 def _unknown() -> Failure:

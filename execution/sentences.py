@@ -57,7 +57,7 @@ def _timed_out(actor: str, detail: Detail) -> str:
 def _cancelled(actor: str, detail: Detail) -> str:
     if detail.get("attempt"):
         return f"{_attempt(detail)} was stopped{_after(detail)}."
-    return f"{who(actor)} cancelled the call before it ran."
+    return f"{who(actor)} cancelled the call before {'another attempt' if detail.get('attempts') else 'it ran'}."
 
 
 def _retry(actor: str, detail: Detail) -> str:

@@ -224,7 +224,7 @@ def _deny(call: Call, failure: Failure) -> None:
 def _withdrawn(call: Call) -> CallError:
     return CallError(
         ErrorCode.PERMISSION_DENIED,
-        "The tool was withdrawn before the call ran",
+        f"The tool was withdrawn before {'another attempt' if call.fence else 'the call ran'}",
         developer_message=f"{call.tool_ref} is no longer available",
         details={"rule": "version_withdrawn"},
     )
