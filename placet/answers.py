@@ -81,14 +81,14 @@ def _composite(value: Any, kind: type, path: str, depth: int) -> Any:
             return value.isoformat()
         if name == "uuid.UUID":
             return str(value)
-    raise BadResult(f"{_place(path)} is a {kind.__qualname__}, which has no JSON form")
+    raise BadResult(f"{_place(path)} is {_named(kind)}, which has no JSON form")
 
 
 def _key(key: Any, path: str) -> str:
     if isinstance(key, Enum):
         key = key.value
     if not isinstance(key, str):
-        raise BadResult(f"a key of {_place(path)} is a {type(key).__qualname__}, not a text")
+        raise BadResult(f"a key of {_place(path)} is {_named(type(key))}, not a text")
     return _text(str(key), path)
 
 
@@ -101,6 +101,11 @@ def _text(text: str, path: str) -> str:
     if "\x00" in text:
         raise BadResult(f"{_place(path)} is a text with a NUL character")
     return text
+
+
+def _named(kind: type) -> str:
+    name = kind.__qualname__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def _place(path: str) -> str:

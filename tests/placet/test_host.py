@@ -144,7 +144,7 @@ def test_an_error_class_that_forgot_its_parent_is_an_exception(start_host: Any) 
     [
         ("float('nan')", "the result is not a finite number"),
         ("{'a': [float('inf')]}", "the result at /a/0 is not a finite number"),
-        ("object()", "the result is a object, which has no JSON form"),
+        ("object()", "the result is an object, which has no JSON form"),
         ("'x' * 200", "more than 100 bytes"),
     ],
 )
