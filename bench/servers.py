@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.client import Question, post
+from config.address import Address
 from config.reaper import Reaper, end_groups
-from config.serve import SPARING, Address, programs
+from config.serve import SPARING, programs
 from config.settings.base import PLACET_WEB_THREADS
 from tests.services.server import free_port
 

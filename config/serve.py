@@ -12,13 +12,13 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env
+from config.address import Address
 from config.greeting import greeting
 from config.reaper import PATIENCE, Reaper, end_groups
 from config.stop import Stop
@@ -39,23 +39,6 @@ NOISE = (
 
 class CannotStart(Exception):
     """Why there is nothing to serve; said in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen, and how to get there from this machine."""
-
-    host: str
-    port: int
-
-    @property
-    def reachable_host(self) -> str:
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-
-    @property
-    def url(self) -> str:
-        host = f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
-        return f"http://{host}:{self.port}"
 
 
 def main() -> int:
