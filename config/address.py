@@ -15,6 +15,10 @@ class Address:
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
 
     @property
+    def site(self) -> str:
+        """The reachable host as it stands in a URL and in the header Host."""
+        return f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
+
+    @property
     def url(self) -> str:
-        host = f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
-        return f"http://{host}:{self.port}"
+        return f"http://{self.site}:{self.port}"

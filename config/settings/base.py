@@ -7,6 +7,7 @@ from typing import Any
 from django.templatetags.static import static
 
 from config import env
+from config.address import Address
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 PLACET_HOME = env.folder("PLACET_HOME", BASE_DIR / "var")
@@ -244,9 +245,10 @@ PLACET_JWKS = env.keyset("PLACET_JWKS")
 PLACET_JWT_ISSUERS = env.words("PLACET_JWT_ISSUERS") or PLACET_AUTHORIZATION_SERVERS
 PLACET_JWT_AGENT_CLAIM = env.text("PLACET_JWT_AGENT_CLAIM", "") or "sub"
 PLACET_ANONYMOUS_AGENT = env.text("PLACET_ANONYMOUS_AGENT", "")
-PLACET_HOST = env.text("HOST", "127.0.0.1")
+PLACET_HOST = env.text("HOST", "") or "127.0.0.1"
 PLACET_PORT = env.whole("PORT", 8000, at_least=1)
-PLACET_URL = env.own_url("PLACET_URL", f"http://{PLACET_HOST}:{PLACET_PORT}")
+PLACET_ADDRESS = Address(PLACET_HOST, PLACET_PORT)
+PLACET_URL = env.own_url("PLACET_URL", PLACET_ADDRESS.url)
 PLACET_TELL_AT_ONCE = False  # what is told of a call (lines, numbers, spans) is told a moment after its answer
 PLACET_WEB_THREADS = env.whole("PLACET_WEB_THREADS", 64, at_least=2)
 # How long a redacted-for-people answer's exact form stays sealed for a caller that repeats its call_id.

@@ -7,7 +7,7 @@ if os.environ.get("PLACET_PRODUCTION", "") not in ("", "0"):
 else:
     from config import env, keys
     from config.settings.base import *  # noqa: F403
-    from config.settings.base import PLACET_HOME, PLACET_HOST
+    from config.settings.base import PLACET_ADDRESS, PLACET_HOME, PLACET_HOST
 
     PLACET_PRODUCTION = False
     DEBUG = False
@@ -18,4 +18,4 @@ else:
     PLACET_SEAL_SEED = _keys.seal_seed
     # Given, they take the place of the home's own: that is how a new one is put in front (manage.py rotate_keys).
     PLACET_SEALING_KEYS = env.keyring("PLACET_SEALING_KEYS") if env.text("PLACET_SEALING_KEYS", "") else _keys.sealing
-    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", PLACET_HOST, *env.words("ALLOWED_HOSTS")]
+    ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", PLACET_HOST, PLACET_ADDRESS.site, *env.words("ALLOWED_HOSTS")]

@@ -12,6 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env, keys
+from config.address import Address
 
 ROOT = Path(__file__).parents[2]
 KEY = base64.b64encode(b"k" * 32).decode()
@@ -26,11 +27,11 @@ GIVEN = {
 }
 
 
-def start(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Read the settings as a fresh process does."""
-    code = "import django; django.setup(); from django.conf import settings; print(settings.PLACET_PRODUCTION)"
+def start(home: Path, told: str = "PLACET_PRODUCTION", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Read the settings as a fresh process does, and tell one of them."""
+    code = "import sys, django; django.setup(); from django.conf import settings; print(getattr(settings, sys.argv[1]))"
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, told],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "PLACET_HOME": str(home), "DJANGO_SETTINGS_MODULE": "config.settings.local"}
         | environment,
@@ -106,6 +107,27 @@ def test_a_database_url_keeps_what_was_escaped() -> None:
     settings = env.database("postgres://us%40er:p%2Fw@db.example:5433/na%20me?sslmode=require")
     assert (settings["USER"], settings["PASSWORD"], settings["NAME"]) == ("us@er", "p/w", "na me")
     assert settings["OPTIONS"]["sslmode"] == "require"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8124"),
+        ("placet.example.org", "http://placet.example.org:8124"),
+        ("fd00::7", "http://[fd00::7]:8124"),
+        ("0.0.0.0", "http://127.0.0.1:8124"),
+        ("::", "http://[::1]:8124"),
+    ],
+)
+def test_an_address_is_told_as_a_browser_of_this_machine_takes_it(host: str, url: str) -> None:
+    assert Address(host, 8124).url == url
+
+
+def test_links_lead_to_where_the_web_listens_and_are_answered(tmp_path: Path) -> None:
+    started = start(tmp_path, "PLACET_URL", HOST="fd00::7", PORT="8124")
+    assert started.stdout.strip() == "http://[fd00::7]:8124", started.stderr
+    assert "'[fd00::7]'" in start(tmp_path, "ALLOWED_HOSTS", HOST="fd00::7").stdout
+    assert start(tmp_path, "PLACET_URL", HOST="").stdout.strip() == "http://127.0.0.1:8000"
 
 
 def test_on_one_machine_a_new_sealing_key_can_be_put_in_front(tmp_path: Path) -> None:
