@@ -112,7 +112,7 @@ def keyring(name: str) -> dict[str, bytes]:
 
 def database(url: str) -> dict[str, object]:
     """DATABASE_URL to Django's dictionary: postgres://… or sqlite:///path."""
-    parts = urlsplit(url)
+    parts = _split("DATABASE_URL", url)
     if parts.scheme in {"postgres", "postgresql"}:
         options = dict(parse_qsl(parts.query))
         return {
@@ -248,15 +248,20 @@ def addresses(name: str, *, is_origin: bool = False) -> list[str]:
 
 
 def _url(name: str) -> SplitResult | None:
-    """The parts of an address; one that cannot be read is refused without being repeated, for it may hold a secret."""
     value = os.environ.get(name, "")
     if not value:
         return None
+    parts = _split(name, value)
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise ImproperlyConfigured(f"{name} holds a character that no address has")
+    return parts
+
+
+def _split(name: str, value: str) -> SplitResult:
+    """The parts of an address; one that cannot be read is refused without being repeated, for it may hold a secret."""
     try:
         parts = urlsplit(value)
         _ = parts.port  # read here, for this is where a bad one is found
     except ValueError:
         raise ImproperlyConfigured(f"{name} is not an address that can be read") from None
-    if not value.isascii() or not value.isprintable() or " " in value:
-        raise ImproperlyConfigured(f"{name} holds a character that no address has")
     return parts

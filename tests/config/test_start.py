@@ -109,6 +109,14 @@ def test_a_database_url_keeps_what_was_escaped() -> None:
     assert settings["OPTIONS"]["sslmode"] == "require"  # type: ignore[index]
 
 
+@pytest.mark.parametrize("url", ["postgres://u:hunter2@127.0.0.1:abc/db", "postgres://[hunter2/db"])
+def test_a_database_url_that_cannot_be_read_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL is not an address") as refusal:
+        env.database(url)
+    assert "hunter2" not in str(refusal.value)
+    assert refusal.value.__suppress_context__  # the context repeats it
+
+
 @pytest.mark.parametrize(
     ("host", "url"),
     [
