@@ -14,6 +14,8 @@ from registry.loopback import is_loopback
 
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
+# Redis, RabbitMQ, and the embedded one; what has no scheme would be taken for a RabbitMQ that nobody runs.
+BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "filesystem")
 PRAGMAS = {
     "page_size": 2048,  # of a new file; a call changes some thirty pages, and each is written out whole
     "journal_mode": "WAL",
@@ -134,6 +136,17 @@ def database(url: str) -> dict[str, object]:
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
     raise ImproperlyConfigured(f"DATABASE_URL must begin with postgres:// or sqlite:///, not {parts.scheme}://")
+
+
+def broker(name: str) -> str:
+    """The broker's address, or those of several with semicolons between them; the embedded one if it is not set."""
+    value = os.environ.get(name) or "filesystem://"
+    for address in value.split(";"):
+        _split(name, address)
+        if address.partition("://")[0] not in BROKERS or "://" not in address:
+            known = ", ".join(f"{scheme}://" for scheme in BROKERS)
+            raise ImproperlyConfigured(f"{name} must begin with one of {known}")
+    return value
 
 
 def _threshold(text: str) -> int | None:

@@ -161,7 +161,7 @@ UNFOLD = {
     "STYLES": [lambda request: static("registry/portal.css")],
 }
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "") or "filesystem://"
+CELERY_BROKER_URL = env.broker("CELERY_BROKER_URL")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

@@ -118,6 +118,29 @@ def test_a_database_url_that_cannot_be_read_is_refused_and_not_repeated(url: str
 
 
 @pytest.mark.parametrize(
+    "url", ["foo", "redis", "http://127.0.0.1", "memory://", "redis://127.0.0.1:abc/0", "redis://127.0.0.1;foo"]
+)
+def test_a_broker_that_nobody_can_reach_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("CELERY_BROKER_URL", url)
+    with pytest.raises(ImproperlyConfigured, match="CELERY_BROKER_URL"):
+        env.broker("CELERY_BROKER_URL")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("filesystem://", "redis://:p%40ss@127.0.0.1:6379/0", "rediss://h", "redis+socket:///run/redis.sock"),
+        *("sentinel://a:26379;sentinel://b:26379", "amqp://guest@h:5672//", "amqps://h/vhost", "pyamqp://h"),
+    ],
+)
+def test_a_broker_of_a_known_kind_is_taken_as_it_is_written(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("CELERY_BROKER_URL", url)
+    assert env.broker("CELERY_BROKER_URL") == url
+    monkeypatch.setenv("CELERY_BROKER_URL", "")
+    assert env.broker("CELERY_BROKER_URL") == "filesystem://"
+
+
+@pytest.mark.parametrize(
     ("host", "url"),
     [
         ("127.0.0.1", "http://127.0.0.1:8124"),

@@ -119,6 +119,7 @@ def test_a_taken_port_is_said_and_nothing_is_started(home: Path) -> None:
         ({"PLACET_PRODUCTION": "1"}, "PLACET_SECRET_KEY is not set"),
         ({"DATABASE_URL": "mysql://x/y"}, "DATABASE_URL must begin with"),
         ({"DATABASE_URL": "postgres://u:p@127.0.0.1:abc/db"}, "DATABASE_URL is not an address that can be read"),
+        ({"CELERY_BROKER_URL": "foo"}, "CELERY_BROKER_URL must begin with one of redis://"),
         ({"PLACET_ANONYMOUS_AGENT": "demo", "HOST": "0.0.0.0"}, "HOST must be a loopback address"),
         ({"PLACET_JWKS": "/no/such/keys", "PLACET_JWT_ISSUERS": "https://x"}, "The file of PLACET_JWKS cannot be used"),
         ({"PLACET_HOOKS": "no.such.hook"}, "no.such.hook"),
