@@ -3,6 +3,8 @@
 import logging
 from typing import TextIO
 
+from celery.exceptions import WorkerLostError
+
 from audit.gathering import Gathering
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in [*range(32), 127, *range(128, 160)]}
@@ -10,6 +12,8 @@ _VISIBLE |= {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 # Refused requests, such as one for a foreign host: the line says all, and a stranger cannot fill the log.
 _CALLERS_FAULT = "django.security."
+# Celery tells of it seconds later, with tracebacks of its own inside and an exit code that may be wrong.
+_LOST_WORKER = "A process of the worker was lost with its task; the sweeper sees to what it held."
 
 
 class LineFormatter(logging.Formatter):
@@ -19,8 +23,8 @@ class LineFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s  %(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        first = super().format(_without_traceback(record)).translate(_VISIBLE)
-        if record.exc_info and not record.name.startswith(_CALLERS_FAULT):
+        first = super().format(_without_traceback(record)).rstrip("\r\n").translate(_VISIBLE)
+        if record.exc_info and not record.name.startswith(_CALLERS_FAULT) and not _tells_of_a_lost_worker(record):
             trace = self.formatException(record.exc_info)
             return "\n".join([first, *(f"    {line.translate(_VISIBLE)}" for line in trace.splitlines())])
         return first
@@ -65,4 +69,10 @@ class GatheringHandler(logging.StreamHandler[TextIO]):
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:
     bare = logging.makeLogRecord(record.__dict__)
     bare.exc_info = bare.exc_text = bare.stack_info = None
+    if _tells_of_a_lost_worker(record):
+        bare.msg, bare.args = _LOST_WORKER, None
     return bare
+
+
+def _tells_of_a_lost_worker(record: logging.LogRecord) -> bool:
+    return isinstance(record.args, tuple) and any(isinstance(part, WorkerLostError) for part in record.args)

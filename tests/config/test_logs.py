@@ -1,4 +1,4 @@
-"""Lines about calls are written a moment later, many at once, each of them once."""
+"""One event is one line; those about calls are written a moment later, many at once, each of them once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import threading
 import time
 
 import pytest
+from billiard.einfo import ExceptionInfo
+from celery.exceptions import WorkerLostError
 
-from config.logs import FactsFormatter, GatheringHandler
+from config.logs import FactsFormatter, GatheringHandler, LineFormatter
 
 
 class Paper(io.StringIO):
@@ -47,6 +49,37 @@ def until(paper: Paper, lines: int) -> list[str]:
     while len(found := paper.getvalue().splitlines()) < lines and time.monotonic() < deadline:
         time.sleep(0.01)
     return found
+
+
+def test_a_message_that_ends_in_a_line_end_ends_there_and_others_are_shown() -> None:
+    record = logging.LogRecord("kombu", logging.ERROR, "", 0, "refused.\nTrying again.\r\n\n", None, None)
+    assert LineFormatter().format(record).endswith("kombu  refused.\\x0aTrying again.")
+
+
+def test_a_lost_worker_is_one_line_without_an_exit_code() -> None:
+    try:
+        raise WorkerLostError("Worker exited prematurely: exitcode 0 Job: 12.")
+    except WorkerLostError as error:
+        lost, told = error, ExceptionInfo().exc_info  # as Celery tells it
+    message = "Task handler raised error: %r"
+    line = LineFormatter().format(
+        logging.LogRecord("celery.worker.request", logging.ERROR, "", 0, message, (lost,), told)
+    )
+    assert "was lost" in line
+    assert "\n" not in line
+    assert "exitcode" not in line
+
+
+def test_any_other_failure_keeps_its_traceback() -> None:
+    try:
+        raise ValueError("no number")
+    except ValueError as error:
+        record = logging.LogRecord(
+            "celery.worker.request", logging.ERROR, "", 0, "%r", (error,), (ValueError, error, error.__traceback__)
+        )
+    first, *trace = LineFormatter().format(record).splitlines()
+    assert first.endswith("ValueError('no number')")
+    assert trace[0] == "    Traceback (most recent call last):"
 
 
 def test_lines_of_a_moment_are_written_together_and_in_order(handler: GatheringHandler, paper: Paper) -> None:
