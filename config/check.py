@@ -18,7 +18,8 @@ OPENAPI = ROOT / "docs" / "openapi.yaml"
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="placet-check-") as folder:
         home = Path(folder)
-        local = {**os.environ, "PLACET_HOME": str(home), "DJANGO_SETTINGS_MODULE": "config.settings.local"}
+        own = {"PLACET_HOME": str(home), "DATABASE_URL": "", "DJANGO_SETTINGS_MODULE": "config.settings.local"}
+        local = {**os.environ, **own}
         production = {**local, **throw_away_settings(), "DJANGO_SETTINGS_MODULE": "config.settings.production"}
         fresh = home / "openapi.yaml"
         checks = {

@@ -7,12 +7,12 @@ if os.environ.get("PLACET_PRODUCTION", "") not in ("", "0"):
 else:
     from config import env, keys
     from config.settings.base import *  # noqa: F403
-    from config.settings.base import PLACET_ADDRESS, PLACET_HOME, PLACET_HOST
+    from config.settings.base import DATABASES, PLACET_ADDRESS, PLACET_HOME, PLACET_HOST
 
     PLACET_PRODUCTION = False
     DEBUG = False
     PLACET_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _keys = keys.from_home(PLACET_HOME)
+    _keys = keys.from_home(PLACET_HOME, DATABASES["default"])
     SECRET_KEY = _keys.django
     PLACET_AUDIT_KEY = _keys.audit
     PLACET_SEAL_SEED = _keys.seal_seed

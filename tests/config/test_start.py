@@ -90,6 +90,22 @@ def test_two_starts_at_once_agree_on_one_set_of_keys(tmp_path: Path) -> None:
     assert told == {json.loads((tmp_path / "keys.json").read_text())["django"] + "\n"}
 
 
+def test_a_command_says_in_one_line_why_it_cannot_start(tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text("{")
+    (tmp_path / "keys.json").chmod(0o600)
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "verify_audit"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "PLACET_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith(f"{tmp_path}/keys.json is damaged")
+
+
 @pytest.mark.parametrize(("value", "expected"), [("1", True), ("off", False), ("TRUE", True)])
 def test_a_flag_reads_as_people_write_it(monkeypatch: pytest.MonkeyPatch, value: str, expected: bool) -> None:
     monkeypatch.setenv("PLACET_X", value)

@@ -134,6 +134,16 @@ def test_a_bad_setting_is_named_and_nothing_is_started(home: Path, environment: 
     assert product.processes() == {}
 
 
+def test_a_home_that_lost_its_keys_is_not_given_new_ones(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "placet.sqlite3").write_bytes(b"what was made under the old keys")
+    product = Product(home, environment={"DATABASE_URL": ""})
+    assert product.process.wait(timeout=30) == 1
+    product.wait_for(f"{home}/keys.json is not there, but its database holds data already")
+    assert "Traceback" not in product.output
+    assert not (home / "keys.json").exists()
+
+
 def run(command: str) -> Any:
     """A printed command, typed into a shell."""
     return json.loads(subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout)
