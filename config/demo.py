@@ -11,6 +11,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 from audit import trail
@@ -23,7 +24,7 @@ def ensure(home: Path, url: str) -> tuple[dict[str, Any] | None, bool]:
     """What demo.json holds, and whether it was made just now. A database that already has users is left as it is."""
     path = home / "demo.json"
     if path.exists():
-        kept: dict[str, Any] = json.loads(path.read_text())
+        kept = _read(path)
         if kept.get("url") != url:
             kept["url"] = url
             _write(path, kept)
@@ -62,6 +63,20 @@ def _approver(name: str) -> dict[str, str]:
     person.groups.add(group)
     trail.record("user", name, "user.created", actor="system", detail={"groups": [examples.APPROVERS]})
     return {"username": name, "password": password}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What the first start kept, as far as a greeting needs it."""
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text())
+        _ = kept["agents"][0]["key"]
+    except OSError as error:
+        raise ImproperlyConfigured(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, LookupError, TypeError):
+        raise ImproperlyConfigured(
+            f"{path} is damaged: restore it, or remove it if the demo's passwords and key are known elsewhere"
+        ) from None
+    return kept
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
 
 from config import demo
 from policy import agents
@@ -69,6 +70,15 @@ def test_a_database_with_users_gets_no_demo_data(tmp_path: Path) -> None:
     assert demo.ensure(tmp_path, URL) == (None, False)
     assert not (tmp_path / "demo.json").exists()
     assert not ToolkitVersion.objects.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b"7", b"{}", b'{"agents": []}'])
+def test_a_damaged_file_is_named_and_not_replaced(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "demo.json").write_bytes(content)
+    with pytest.raises(ImproperlyConfigured, match=r"demo\.json is damaged"):
+        demo.ensure(tmp_path, URL)
+    assert (tmp_path / "demo.json").read_bytes() == content
+    assert not User.objects.exists()
 
 
 def test_a_failure_halfway_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
