@@ -52,11 +52,13 @@ def _drop_broken_connections(task: Any, **_: Any) -> None:
 
 
 @worker_process_shutdown.connect
-def _tell_the_rest(**_: Any) -> None:
-    """A child ends without a farewell, so what it has yet to tell is told now."""
+def _leave_nothing(**_: Any) -> None:
+    """A child ends without a farewell, so what it has yet to tell is told now, and its tool hosts go."""
     from execution import telemetry
+    from execution.runtimes import hosts
 
     telemetry.flush()
+    hosts.end_all()
 
 
 @setup_logging.connect

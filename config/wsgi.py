@@ -14,6 +14,7 @@ pages = get_wsgi_application()
 from config.doorway import Doorway  # noqa: E402  (only once Django is set up)
 from execution import hooks, stopping, telemetry, watchman  # noqa: E402
 from execution.protocols.bodies import Readers  # noqa: E402
+from execution.runtimes import hosts  # noqa: E402
 
 doors = Doorway()
 threads = settings.PLACET_WEB_THREADS
@@ -33,4 +34,5 @@ hooks.load()
 watchman.start()
 stopping.watch()
 # The server's processes end as those of multiprocessing do, without what is registered with atexit.
-Finalize(None, telemetry.flush, exitpriority=1)
+Finalize(None, telemetry.flush, exitpriority=2)
+Finalize(None, hosts.end_all, exitpriority=1)

@@ -128,6 +128,20 @@ class HostPool:
         if self._homes is not None:
             self._homes.remove()
 
+    def end(self) -> None:
+        """For a process that is about to end: idle hosts and all homes go, and nothing is waited for.
+
+        While a call runs it does nothing: that call is lost with its process, and must not be told to have failed.
+        """
+        with self._lock:
+            if self._busy:
+                return
+            self._is_closed = True
+        for host in self._idle:
+            host.kill()
+        if self._homes is not None:
+            self._homes.remove()
+
     def _enter(self, folder: Path, deadline: float, cancel: Cancel | None) -> None:
         """Takes one of the folder's places, first come, first served."""
         if _is_set(cancel):
@@ -245,6 +259,12 @@ def _is_set(cancel: Cancel | None) -> bool:
 def _close(reference: "weakref.ref[HostPool]") -> None:
     if (pool := reference()) is not None:
         pool.close()
+
+
+def end_all() -> None:
+    """What atexit would see to, for a process that ends without it."""
+    for pool in list(_POOLS):
+        pool.end()
 
 
 def _empty_all() -> None:

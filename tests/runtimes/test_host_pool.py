@@ -247,6 +247,38 @@ def test_a_process_that_ends_normally_leaves_nothing(folder: Path, tmp_path: Pat
     assert not list(tmp_path.glob("placet-hosts-*"))
 
 
+def test_a_process_that_ends_abruptly_can_leave_nothing_either(folder: Path, tmp_path: Path) -> None:
+    script = textwrap.dedent(f"""
+        from execution.runtimes.hosts import end_all
+        pool = HostPool(homes=Path({str(tmp_path)!r}))
+        unused = HostPool(homes=Path({str(tmp_path)!r}))
+        request = {{"entrypoint": "tools:pid", "arguments": {{}}}}
+        print(pool.run(folder=Path({str(folder)!r}), request=request, timeout=10)["value"], flush=True)
+        end_all()
+        os._exit(0)
+    """)
+    done = run_apart(script)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_dead_soon(int(done.stdout))
+    assert not list(tmp_path.glob("placet-hosts-*"))
+
+
+def test_a_call_that_runs_at_the_end_is_not_made_a_failure(make_pool: Callable[..., HostPool], folder: Path) -> None:
+    pool = make_pool()
+    with ThreadPoolExecutor(1) as threads:
+        napping = threads.submit(pool.run, folder=folder, request=request("nap", seconds=0.6), timeout=30)
+        time.sleep(0.2)
+        start = time.monotonic()
+        pool.end()
+        assert time.monotonic() - start < 0.1
+        assert napping.result()["kind"] == "value"
+    idle = pool.run(folder=folder, request=request("pid"), timeout=10)["value"]
+    pool.end()
+    assert_dead_soon(idle)
+    with pytest.raises(HostBusy, match="closed"):
+        pool.run(folder=folder, request=request("pid"), timeout=10)
+
+
 def test_closing_ends_every_host_and_refuses_later_calls(make_pool: Callable[..., HostPool], folder: Path) -> None:
     pool = make_pool()
     idle = pool.run(folder=folder, request=request("pid"), timeout=10)["value"]

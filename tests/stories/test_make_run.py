@@ -20,6 +20,8 @@ from tests.stories.product import Product, processes_in, wait_until
 
 pytestmark = pytest.mark.story
 
+REFUND = '"order": "A-7", "amount": 5'
+
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[dict[str, str]]:
@@ -42,10 +44,18 @@ def home(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["kill", "-9", str(pid)], check=False)
 
 
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """A folder for temporary files that are this product's alone."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return scratch
+
+
 @pytest.mark.needs("curl")
-def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: dict[str, str]) -> None:
+def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: dict[str, str], scratch: Path) -> None:
     begin = time.monotonic()
-    product = Product(home, environment=database).ready()
+    product = Product(home, environment=database | {"TMPDIR": str(scratch)}).ready()
     assert time.monotonic() - begin < 60
     demo = json.loads((home / "demo.json").read_text())
     key, password = demo["agents"][0]["key"], demo["admin"]["password"]
@@ -62,9 +72,13 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert f"process {product.process.pid}" in second.output
     assert demo["url"] in second.output
 
+    queued = product.command().replace("Calculator.Add", "Payments.Refund").replace('"a": 2, "b": 3', REFUND)
+    assert run(queued)["result"]["value"]["booked"] == "refund"
     last = run(product.command())["result"]["call_id"]
+    assert len(list(scratch.glob("placet-hosts-*"))) == 2  # the web's and a worker's
     assert product.finish(signal.SIGTERM) == 0
     assert product.processes() == {}
+    assert list(scratch.iterdir()) == []
     assert "Traceback" not in product.output
     assert f'"tool_request_id":"{last}"' in product.output  # what is told a moment later is told before the end
     modes = {path.name: path.stat().st_mode & 0o777 for path in [home, *home.iterdir()]}
@@ -77,7 +91,7 @@ def test_a_newcomer_starts_calls_stops_and_starts_again(home: Path, database: di
     assert password not in again.output
     assert str(home / "demo.json") in again.output
     assert run(again.command())["result"]["value"] == 5
-    assert len(get(again, "/api/calls/", key)["results"]) == 3
+    assert len(get(again, "/api/calls/", key)["results"]) == 4
     assert again.finish(signal.SIGINT) == 0
     assert again.processes() == {}
 
