@@ -15,6 +15,7 @@ from policy.scopes import READ
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Authorization, OXP-API-Key, Accept-Profile"}
 PROFILES = ("", "oxp", "otc")
 View = Callable[..., HttpResponseBase]
+Choice = Callable[[HttpRequest], View]
 
 
 class ToolsView(AgentView):
@@ -39,11 +40,21 @@ class ToolsView(AgentView):
 def by_profile(*, oxp: View, otc: View) -> View:
     """Two doors list their tools at one path; a client of the older one says so."""
 
+    def chosen(request: HttpRequest) -> View:
+        return otc if _wants_otc(request) else oxp
+
     def view(request: HttpRequest) -> HttpResponseBase:
-        return (otc if _wants_otc(request) else oxp)(request)
+        return chosen(request)(request)
 
     view.csrf_exempt = True  # type: ignore[attr-defined]
+    view.chosen = chosen  # type: ignore[attr-defined]
     return view
+
+
+def meant(view: View, request: HttpRequest) -> View:
+    """The view that answers this request: where doors share a path, that of the profile it asks for."""
+    choice: Choice | None = getattr(view, "chosen", None)
+    return choice(request) if choice else view
 
 
 def _wants_otc(request: HttpRequest) -> bool:

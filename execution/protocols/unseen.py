@@ -6,20 +6,26 @@ from django.urls import Resolver404, resolve
 
 from execution.protocols.base import DoorView
 from execution.protocols.dialect import Refusal
+from execution.protocols.tools import View, meant
 from registry.api import errors
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """handler400, for doors and for all else."""
-    door = _door(request.path_info)
+    door = _door(request)
     if door is None or not isinstance(exception, DisallowedHost):
         return errors.bad_request(request, exception)
     return door.refused(Refusal("bad_request", errors.FOREIGN_HOST))
 
 
-def _door(path: str) -> type[DoorView] | None:
+def _door(request: HttpRequest) -> type[DoorView] | None:
     try:
-        view = getattr(resolve(path).func, "view_class", None)
+        return door_of(resolve(request.path_info).func, request)
     except Resolver404:
         return None
-    return view if isinstance(view, type) and issubclass(view, DoorView) else None
+
+
+def door_of(view: View, request: HttpRequest) -> type[DoorView] | None:
+    """The door that this view is, for this request; None if it is something else."""
+    found = getattr(meant(view, request), "view_class", None)
+    return found if isinstance(found, type) and issubclass(found, DoorView) else None

@@ -94,6 +94,7 @@ HOST_SAID = "This host name is not served here; the setting ALLOWED_HOSTS names 
         ("/rpc", ("error", "data", "detail")),
         ("/tools/call", ("message",)),
         ("/call", ("output", "error", "message")),
+        ("/tools?profile=otc", ("output", "error", "message")),
         ("/contract/v1/execute", ("error", "message")),
         ("/v1/sessions", ("error", "message")),
         ("/v1/sessions/ses_x/requests", ("error", "message")),
@@ -112,6 +113,13 @@ def test_a_foreign_host_is_refused_in_the_form_of_the_door(path: str, where: tup
     for key in where:
         told = told[key]
     assert told == HOST_SAID
+
+
+def test_a_foreign_host_that_lists_tools_is_refused_in_the_form_of_the_profile_it_asks_for() -> None:
+    oxp = Client().get("/tools", headers=FOREIGN).json()
+    assert oxp == {"$schema": "urn:oxp:1.0", "code": "bad_request", "message": HOST_SAID}
+    otc = Client().get("/tools", headers=FOREIGN | {"Accept-Profile": "otc"}).json()
+    assert (otc["success"], otc["output"]["error"]["message"]) == (False, HOST_SAID)
 
 
 def _through_the_doorway(path: str) -> tuple[int, Any]:
