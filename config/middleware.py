@@ -1,9 +1,17 @@
-"""What surrounds every page: which slash it ends with, and what it may load and run."""
+"""What surrounds every page: which slash it ends with, what it may load and run, and how its body is read."""
 
 from collections.abc import Callable
+from io import BytesIO
+from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
+
+from execution.protocols.bodies import unmeasured
+from execution.protocols.unseen import door_of
+from registry.api import errors
+from registry.api.parsing import MAX_BYTES
 
 # Only what we serve ourselves: nothing that stands in a page runs or styles it, and no text is compiled.
 STRICT = {
@@ -40,6 +48,40 @@ class ContentPolicy:
             rules = WIDER if _is_by_others(request, response) else STRICT
             response["Content-Security-Policy"] = "; ".join(f"{name} {sources}" for name, sources in rules.items())
         return response
+
+
+class ChunkedBodies:
+    """A body without a length, which Django would take for an empty one, is read and given the length it has."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, *_: Any) -> HttpResponse | None:
+        is_reading = request.method in ("GET", "HEAD", "OPTIONS")
+        if is_reading or not _is_chunked(request) or door_of(view, request) is not None:  # doors read for themselves
+            return None
+        most = MAX_BYTES if request.path_info.startswith("/api/") else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        try:
+            body = unmeasured(request.META["wsgi.input"], most)
+        except OSError:
+            return errors.refused(errors.Unread())
+        if len(body) > most:
+            return errors.refused(errors.TooLarge(most))
+        if not body:  # the server hands over the same where the first chunk is broken
+            return errors.refused(errors.Refused(400, "malformed", "The body has no chunks that can be read."))
+        request.META["CONTENT_LENGTH"] = str(len(body))
+        request._stream = BytesIO(body)
+        return None
+
+
+def _is_chunked(request: HttpRequest) -> bool:
+    """Whether the body has no length, and comes from a server that says where it ends."""
+    meta = request.META
+    is_unmeasured = "HTTP_TRANSFER_ENCODING" in meta and not meta.get("CONTENT_LENGTH")
+    return is_unmeasured and bool(meta.get("wsgi.input_terminated"))
 
 
 def _is_by_others(request: HttpRequest, response: HttpResponse) -> bool:

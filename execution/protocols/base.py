@@ -12,7 +12,7 @@ from django.views import View
 
 from audit import trail
 from execution.pipeline.admit import admit
-from execution.protocols.bodies import Crowded
+from execution.protocols.bodies import Crowded, unmeasured
 from execution.protocols.dialect import Answer, Dialect, Manner, Refusal, seconds
 from policy.authentication import CHALLENGE, NotAuthenticated, authenticate
 from policy.caller import Caller
@@ -237,11 +237,9 @@ def _whole(request: HttpRequest, length: int) -> bytes:
 
 def _chunked(request: HttpRequest) -> bytes:
     """A body without a length, which Django would take for an empty one."""
-    stream, body = request.META["wsgi.input"], b""
-    while chunk := cast(bytes, stream.read(MAX_BODY + 1 - len(body))):
-        body += chunk
-        if len(body) > MAX_BODY:
-            _too_large()
+    body = unmeasured(request.META["wsgi.input"], MAX_BODY)
+    if len(body) > MAX_BODY:
+        _too_large()
     return body
 
 

@@ -15,6 +15,14 @@ class Crowded(OSError):
     """So many bodies are on their way that this one is not waited for."""
 
 
+def unmeasured(stream: Any, most: int) -> bytes:
+    """A body that came without its length; of one that is larger than `most`, one byte more."""
+    body = b""
+    while len(body) <= most and (chunk := stream.read(most + 1 - len(body))):
+        body += chunk
+    return body
+
+
 class Readers:
     """Seats for those who read: `in_all`, and `each` for one caller."""
 

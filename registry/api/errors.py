@@ -10,7 +10,6 @@ from django.http.request import UnreadablePostError
 from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.response import Response
-from rest_framework.views import set_rollback
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +52,21 @@ class Refused(exceptions.APIException):
             self.body["errors"] = [dict(error) for error in errors]
 
 
+class Unread(Refused):
+    """A body that did not come; whoever is still there to hear of it was not given a seat."""
+
+    def __init__(self) -> None:
+        message = "The body could not be read; send it again."
+        super().__init__(status.HTTP_503_SERVICE_UNAVAILABLE, "unavailable", message, headers={"Retry-After": "1"})
+
+
+class TooLarge(Refused):
+    """A body of more bytes than are read."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(413, "too_large", f"The body is larger than {most:,} bytes.")
+
+
 class Conflict(Refused):
     """The thing is not in the state for this."""
 
@@ -70,7 +84,8 @@ class BadParameter(Refused):
 
 def answer(error: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's exception handler: no HTML, no traceback, and no error that is not JSON."""
-    set_rollback()
+    if isinstance(error, UnreadablePostError):
+        error = Unread()
     if isinstance(error, Refused):
         return Response(error.body, status=error.status_code, headers=error.headers)
     if isinstance(error, Http404 | exceptions.NotFound):
@@ -88,11 +103,13 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
         if (wait := getattr(error, "wait", None)) is not None:
             response["Retry-After"] = str(int(wait))
         return response
-    if isinstance(error, UnreadablePostError):  # whoever is still there to hear of it was not given a seat
-        message = "The body could not be read; send it again."
-        return Response({"code": "unavailable", "message": message}, status=503, headers={"Retry-After": "1"})
     logger.error("a request to /api/ failed", exc_info=error)
     return Response({"code": "internal", "message": _INTERNAL}, status=500)
+
+
+def refused(refusal: Refused) -> JsonResponse:
+    """The no to a request that did not come as far as its view."""
+    return JsonResponse(refusal.body, status=refusal.status_code, headers=refusal.headers)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

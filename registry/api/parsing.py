@@ -8,7 +8,7 @@ from rest_framework import exceptions
 from rest_framework.parsers import BaseParser
 
 from registry import strictjson
-from registry.api.errors import Refused
+from registry.api.errors import Refused, TooLarge
 
 MAX_BYTES = 1_000_000
 
@@ -66,5 +66,5 @@ def _read(stream: IO[bytes], media_type: str | None, context: Mapping[str, Any] 
     declared = str(context["request"].META.get("CONTENT_LENGTH") or "0") if context else "0"
     body = b"" if declared.isdecimal() and int(declared) > MAX_BYTES else stream.read(MAX_BYTES + 1)
     if (not body and declared != "0") or len(body) > MAX_BYTES:
-        raise Refused(413, "too_large", f"The body is larger than {MAX_BYTES:,} bytes.")
+        raise TooLarge(MAX_BYTES)
     return body

@@ -74,7 +74,7 @@ def test_a_body_without_a_seat_is_answered_with_503_and_when_to_come_again(
     robot: NewAgent, path: str, is_chunked: bool
 ) -> None:
     if is_chunked and path not in DOORS:
-        path = DOORS[0]  # pages read no body without a length
+        path = DOORS[0]  # for a page it is read before its view: tests/config/test_chunked.py
     readers = Readers(in_all=1, each=1, patience=0.01)
     environ = RequestFactory().post(path, b"{}", "application/json").META
     environ |= {"HTTP_AUTHORIZATION": f"Bearer {robot.key}", "HTTP_IDEMPOTENCY_KEY": "one"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -120,6 +123,32 @@ def test_hostile_bodies_and_answers_stay_within_bounds(laboratory: Laboratory) -
         assert told["success"] == (size < 1_000_000)
     assert laboratory.is_healthy()
     assert {pid: peak for pid, peak in peaks(laboratory).items() if peak > MAX_RSS} == {}
+
+
+def test_a_body_in_chunks_is_read_and_one_that_breaks_off_does_nothing(laboratory: Laboratory) -> None:
+    """As a program sends what it does not know the length of."""
+
+    def sent(path: str, *chunks: bytes, is_broken: bool = False) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", laboratory.product.port, timeout=20)
+        with closing(connection):
+            connection.putrequest("POST", path)
+            given = {"OXP-API-Key": laboratory.key, "Content-Type": "application/json", "Prefer": "wait=20"}
+            for name, value in (given | {"Transfer-Encoding": "chunked"}).items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            for chunk in chunks:
+                connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            connection.send(b"no number\r\n" if is_broken else b"0\r\n\r\n")
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+    asked = b'{"tool_id": "Lab.Echo", "input": {"value": "%b"}}'
+    status, told = sent("/api/calls/", *(bytes([byte]) for byte in asked % b"in chunks"))
+    assert (status, told["result"]) == (200, "in chunks")
+    assert sent("/tools/call", b'{"request": ', asked % b"at a door", b"}")[0] == 200
+    for path in ("/api/calls/", f"/api/calls/{told['id']}/cancel/"):
+        assert (sent(path, *[b" " * 100_000] * 13)[0], sent(path, is_broken=True)[0]) == (413, 400)
+    assert sent("/api/calls/", (asked % b"cut off")[:-1], is_broken=True)[0] == 400
 
 
 def peaks(laboratory: Laboratory) -> dict[int, int]:
