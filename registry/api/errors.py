@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import DisallowedHost, PermissionDenied
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.request import UnreadablePostError
 from django.views import defaults
@@ -26,6 +27,7 @@ _CODES = {
 FOREIGN_HOST = "This host name is not served here; the setting ALLOWED_HOSTS names those that are."
 _NOT_FOUND = "There is nothing here, or it is not yours to see."
 _NOT_AUTHENTICATED = "Send an agent's key as 'Authorization: Bearer …' or as 'OXP-API-Key', or log in to the portal."
+_AWAY = "The database does not answer at this moment; ask again."
 _INTERNAL = "Something went wrong here; the log of the server says what."
 
 
@@ -103,6 +105,9 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
         if (wait := getattr(error, "wait", None)) is not None:
             response["Retry-After"] = str(int(wait))
         return response
+    if isinstance(error, OperationalError | InterfaceError):
+        logger.error("the database did not answer: %s", error)
+        return Response({"code": "unavailable", "message": _AWAY}, status=503, headers={"Retry-After": "2"})
     logger.error("a request to /api/ failed", exc_info=error)
     return Response({"code": "internal", "message": _INTERNAL}, status=500)
 

@@ -87,6 +87,9 @@ def test_a_database_that_stops_under_load_loses_no_answer_it_gave(laboratory: La
             refused = laboratory.oxp("RingInline", call_id="refused", ledger=str(ledger))
             assert time.monotonic() - asked < 20
             assert (refused.status, refused.code) == (400, "unavailable")
+            body = {"tool_id": "Lab.RingInline", "input": {"ledger": str(ledger)}}
+            refused = laboratory.send("POST", "/api/calls/", body, headers={"Idempotency-Key": "refused"})
+            assert (refused.status, refused.code, refused.headers["retry-after"]) == (503, "unavailable", "2")
             if laboratory.database_url:
                 assert laboratory.health() == 503
         assert wait_until(laboratory.is_healthy, 15)
