@@ -1,15 +1,35 @@
 """How a list of events is narrowed and searched."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import django_filters
+from django import forms
 from django.db.models import QuerySet
+from django_filters.fields import IsoDateTimeField
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
 
 from audit import search
 from audit.models import Event
+
+
+class MomentField(IsoDateTimeField):
+    """A moment that has a date in UTC too, in which databases compare: near both ends of the calendar not all have."""
+
+    def to_python(self, value: Any) -> datetime | None:
+        at: datetime | None = super().to_python(value)
+        try:
+            return at and at.astimezone(UTC)
+        except OverflowError:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from None
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):
+    """Before or after a moment."""
+
+    field_class = MomentField
 
 
 class EventFilter(django_filters.FilterSet):
@@ -19,8 +39,8 @@ class EventFilter(django_filters.FilterSet):
     actor = django_filters.CharFilter()
     outcome = django_filters.CharFilter()
     trace_id = django_filters.CharFilter(method="of_trace")
-    since = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
-    until = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
+    since = MomentFilter(field_name="at", lookup_expr="gte")
+    until = MomentFilter(field_name="at", lookup_expr="lt")
 
     class Meta:
         model = Event

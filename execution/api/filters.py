@@ -3,6 +3,7 @@
 import django_filters
 from django.db.models import Q, QuerySet
 
+from audit.api.filters import MomentFilter
 from execution.models import Call, State
 
 
@@ -11,8 +12,8 @@ class CallFilter(django_filters.FilterSet):
     agent = django_filters.CharFilter(field_name="agent__name")
     tool_id = django_filters.CharFilter(method="of_tool", help_text="With its version, or without for all of them.")
     trace_id = django_filters.CharFilter(method="of_trace")
-    since = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    until = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    since = MomentFilter(field_name="created_at", lookup_expr="gte")
+    until = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     class Meta:
         model = Call

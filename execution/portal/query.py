@@ -118,9 +118,9 @@ def moment_of(value: str, now: datetime, *, is_end: bool = False) -> datetime | 
         if day := parse_date(value):
             return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=int(is_end))
         at = parse_datetime(value)
+        return at and (at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         return None
-    return at and (at if at.tzinfo else at.replace(tzinfo=UTC))
 
 
 def _in_utc(value: str) -> str:
@@ -128,7 +128,6 @@ def _in_utc(value: str) -> str:
     at = moment_of(value, datetime.now(UTC))
     if at is None or parse_date(value):
         return value
-    at = at.astimezone(UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}" if at.second else f"{at:%Y-%m-%d %H:%M}"
 
 

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from audit.api.filters import MomentFilter
 from policy.api.people import IsPerson
 from policy.api.revisions import ReadsOrWritesPolicy
 from policy.api.trial_serializers import EFFECTS, DifferenceSerializer
@@ -30,8 +31,8 @@ class DifferenceFilters(django_filters.FilterSet):
     live_effect = django_filters.ChoiceFilter(choices=_EFFECTS)
     shadow_effect = django_filters.ChoiceFilter(choices=_EFFECTS)
     call = django_filters.UUIDFilter()
-    since = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
-    until = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
+    since = MomentFilter(field_name="at", lookup_expr="gte")
+    until = MomentFilter(field_name="at", lookup_expr="lt")
 
 
 class TurnSerializer(serializers.Serializer[Any]):

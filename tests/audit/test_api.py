@@ -123,6 +123,8 @@ def test_search_takes_signs_of_patterns_as_they_are(auditor: Client, text: str) 
     [
         ({"subject": "x"}, "subject"),
         ({"since": "yesterday"}, "since"),
+        ({"since": "0001-01-01T00:00:00+23:59"}, "since"),
+        ({"until": "9999-12-31T23:59:59-23:59"}, "until"),
         ({"ordering": "hash"}, "ordering"),
         ({"page": "99"}, "page"),
         ({"page_size": "100000"}, "page_size"),

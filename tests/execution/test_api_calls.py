@@ -218,7 +218,16 @@ def test_lists_are_paged_filtered_searched_and_cost_the_same_for_any_length(
 
 
 @pytest.mark.parametrize(
-    "query", ["state=nonsense", "tool=Lab.Echo", "ordering=nonsense", "ordering=tool_ref", "wait=1"]
+    "query",
+    [
+        "state=nonsense",
+        "tool=Lab.Echo",
+        "ordering=nonsense",
+        "ordering=tool_ref",
+        "wait=1",
+        "since=0001-01-01T00:00:00%2B23:59",
+        "until=9999-12-31T23:59:59-23:59",
+    ],
 )
 def test_a_list_refuses_a_question_it_does_not_know(robot: APIClient, query: str) -> None:
     refused = robot.get(f"/api/calls/?{query}")

@@ -76,6 +76,8 @@ def test_a_box_is_read_and_written_back_the_same() -> None:
         ("door:back", "There is no door"),
         ("since:soon", "“soon” is no time"),
         ("since:9999-99-99", "is no time"),
+        ("since:0001-01-01T00:00:00+23:59", "is no time"),
+        ("until:9999-12-31T23:59:59-23:59", "is no time"),
         ('agent:""', "Say which agent"),
         ("agent: x", "Say which agent"),
         ("agent:a agent:b", "Give agent once"),

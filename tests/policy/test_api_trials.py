@@ -274,7 +274,8 @@ def test_the_differences_of_a_shadow_are_listed_narrowed_and_counted(here: Stage
     assert every["results"][1]["tool_id"] == "Payments.Refund@1.0.0"
     assert [row["id"] for row in client.get(path, {"shadow_effect": "deny"}).json()["results"]] == [first.pk]
     assert client.get(path, {"agent": "nobody"}).json()["count"] == 0
-    assert client.get(path, {"effect": "deny"}).status_code == 400
+    for asked in ({"effect": "deny"}, {"since": "0001-01-01T00:00:00+23:59"}):
+        assert client.get(path, asked).status_code == 400
     counts = client.get(f"{path}counts/").json()
     assert counts["total"] == 2
     assert {(row["live_effect"], row["shadow_effect"], row["count"]) for row in counts["effects"]} == {
