@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+MAX_NAME = 100  # characters of an unknown field that are told
+
 
 class ManifestError(Exception):
     """A document that cannot be taken: where (a path such as spec.tools[0].name), why, and on which line if known."""
@@ -29,9 +31,10 @@ class Fields:
         self._value = value
         for name in value:
             if name not in known:
-                close = get_close_matches(str(name), known, 1)
+                told = str(name)[:MAX_NAME]
+                close = get_close_matches(told, known, 1)
                 hint = f"; did you mean {close[0]}?" if close else ""
-                raise ManifestError(self.at(str(name)), f"is not a known field{hint}")
+                raise ManifestError(self.at(told), f"is not a known field{hint}")
 
     def at(self, name: str) -> str:
         """The path of a field."""

@@ -7,6 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 UNKNOWN = "Unknown field."
+MAX_NAMED = 10  # unknown fields that an answer lists
+MAX_NAME = 100  # characters of each
 
 
 class Body(serializers.Serializer[Any]):
@@ -18,12 +20,15 @@ class Body(serializers.Serializer[Any]):
 
 
 def refuse_unknown(serializer: serializers.Serializer[Any], data: Any) -> None:
-    """Raises a ValidationError that names every field of the body that cannot be written."""
+    """Raises a ValidationError that names fields of the body that cannot be written, and counts those beyond ten."""
     if not isinstance(data, Mapping):
         return
     writable = {name for name, field in serializer.fields.items() if not field.read_only}
     if unknown := [str(name) for name in data if name not in writable]:
-        raise serializers.ValidationError({name: [UNKNOWN] for name in unknown})
+        told = {name[:MAX_NAME]: [UNKNOWN] for name in unknown[:MAX_NAMED]}
+        if (rest := len(unknown) - MAX_NAMED) > 0:
+            told["non_field_errors"] = [f"{rest} more fields are unknown."]
+        raise serializers.ValidationError(told)
 
 
 class Nothing(Body):

@@ -25,6 +25,8 @@ _CODES = {
     429: "rate_limited",
 }
 FOREIGN_HOST = "This host name is not served here; the setting ALLOWED_HOSTS names those that are."
+MAX_ERRORS = 50  # that one answer lists
+MAX_TOLD = 1_000  # characters of a path or a reason, for some repeat what was sent
 _NOT_FOUND = "There is nothing here, or it is not yours to see."
 _NOT_AUTHENTICATED = "Send an agent's key as 'Authorization: Bearer …' or as 'OXP-API-Key', or log in to the portal."
 _AWAY = "The database does not answer at this moment; ask again."
@@ -153,6 +155,8 @@ def _invalid(error: exceptions.ValidationError, context: Mapping[str, Any]) -> R
     request = context.get("request")
     is_read = request is not None and request.method in {"GET", "HEAD", "OPTIONS"}
     errors = list(_flat(error.detail, ""))
+    if (rest := len(errors) - MAX_ERRORS) > 0:
+        errors[MAX_ERRORS:] = [{"path": "", "reason": f"There are {rest} more errors."}]
     message = "; ".join(f"{entry['path']}: {entry['reason']}" if entry["path"] else entry["reason"] for entry in errors)
     code = "bad_parameter" if is_read else "invalid"
     return Response({"code": code, "message": message, "errors": errors}, status=400 if is_read else 422)
@@ -166,4 +170,4 @@ def _flat(detail: Any, path: str) -> Iterable[dict[str, str]]:
         for position, inner in enumerate(detail):
             yield from _flat(inner, f"{path}[{position}]" if isinstance(inner, Mapping | list) else path)
     else:
-        yield {"path": path, "reason": str(detail)}
+        yield {"path": path[:MAX_TOLD], "reason": str(detail)[:MAX_TOLD]}

@@ -50,3 +50,37 @@ def test_a_database_that_is_away_is_503_wherever_it_is_missed(
     assert any("the database did not answer: host db-7" in line for line in told)
     assert not any("Traceback" in line for line in told)
     assert not Toolkit.objects.filter(name="Kit").exists()
+
+
+@pytest.mark.parametrize("path", ["/api/calls/", "/api/toolkits/"])
+def test_of_many_unknown_fields_ten_are_named_shortly_and_the_others_counted(cast: Cast, path: str) -> None:
+    api = cast.api("superuser" if "toolkits" in path else "agent")
+    answer = api.post(path, {"x" * 10_000: 1, **{f"field{number}": 1 for number in range(60_000)}}, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    names = [each["path"] for each in answer.json()["errors"]]
+    assert names == ["x" * 100, *(f"field{number}" for number in range(9)), ""]
+    assert answer.json()["errors"][-1]["reason"] == "59991 more fields are unknown."
+    assert len(answer.content) < 5_000
+
+
+def test_an_unknown_field_of_a_manifest_is_named_shortly(cast: Cast) -> None:
+    answer = cast.api("publisher").post("/api/manifests/", {"x" * 500_000: 1}, format="json")
+    assert answer.json()["errors"][0]["path"] == "x" * 100
+    assert len(answer.content) < 1_000
+
+
+def test_of_many_errors_the_first_are_told_and_the_others_counted(cast: Cast) -> None:
+    body = {"tool_id": "Calculator.Add", "context": {"secrets": [{}] * 20_000}}
+    answer = cast.api("agent").post("/api/calls/", body, format="json")
+    errors = answer.json()["errors"]
+    assert (answer.status_code, len(errors)) == (422, 51)
+    assert errors[0] == {"path": "context.secrets.0.id", "reason": "This field is required."}
+    assert errors[-1] == {"path": "", "reason": "There are 39950 more errors."}
+    assert len(answer.content) < 20_000
+
+
+def test_a_value_that_an_error_repeats_is_cut_off(cast: Cast) -> None:
+    body = {"holder": "user:viewer", "permission": "x" * 500_000}
+    answer = cast.api("superuser").post("/api/toolkits/Calculator/permissions/", body, format="json")
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "permission")
+    assert len(answer.content) < 3_000
