@@ -1,8 +1,10 @@
-"""What every list of /api/ shares: a misspelled question is refused instead of answered with everything."""
+"""What all of /api/ shares: a misspelled question is refused instead of answered with everything."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import QuerySet
+from django_filters import MultipleChoiceFilter
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
 from rest_framework.request import Request
@@ -10,14 +12,20 @@ from rest_framework.request import Request
 _ALWAYS = frozenset({"page", "page_size", "ordering", "format"})
 
 
+class BadQuestion(ValidationError):
+    """Something is wrong with the query parameters, whatever the method: no body was at fault."""
+
+
 class KnownParameters(BaseFilterBackend):
     """Refuses a query parameter that this list does not know; a view names further ones in `more_parameters`."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         filters = getattr(view, "filterset_class", None)
-        filtered = filters.base_filters if filters else ()
+        filtered = filters.base_filters if filters else {}
         searched = ("search",) if _is_searched(view) else ()
-        refuse_unknown(request, *_ALWAYS, *searched, *filtered, *getattr(view, "more_parameters", ()))
+        several = [name for name, each in filtered.items() if isinstance(each, MultipleChoiceFilter)]
+        known = (*_ALWAYS, *searched, *filtered, *getattr(view, "more_parameters", ()))
+        refuse_unknown(request, *known, several=several)
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -51,11 +59,16 @@ class StrictOrdering(OrderingFilter):
         return [{**ordering, "description": _told(view)}]
 
 
-def refuse_unknown(request: Request, *known: str) -> None:
-    """Raises a ValidationError that names every query parameter that is not one of these."""
+def refuse_unknown(request: Request, *known: str, several: Collection[str] = ()) -> None:
+    """Raises a BadQuestion about every query parameter that is not one of these, or is given twice.
+
+    Those in `several` may be given more than once; of any other, one value would count and the rest be ignored.
+    """
     told = f"Not known here; there are {', '.join(sorted(known))}."
     if unknown := sorted(set(request.query_params) - set(known)):
-        raise ValidationError({name: [told] for name in unknown})
+        raise BadQuestion({name: [told] for name in unknown})
+    if twice := [name for name, values in request.query_params.lists() if len(values) > 1 and name not in several]:
+        raise BadQuestion({name: ["Give it once."] for name in twice})
 
 
 def _is_searched(view: Any) -> bool:

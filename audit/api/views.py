@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from audit import access, exports
 from audit.api.filters import EventFilter, EventSearch
-from audit.api.lists import KnownParameters, StrictOrdering
+from audit.api.lists import KnownParameters, StrictOrdering, refuse_unknown
 from audit.api.paging import EventPages
 from audit.api.serializers import EventSerializer, SealSerializer, StatusSerializer
 from audit.models import Event, Seal
@@ -56,7 +56,10 @@ class EventViewSet(viewsets.ReadOnlyModelViewSet[Event]):
 
     def filter_queryset(self, queryset: QuerySet[Event, Any]) -> QuerySet[Event, Any]:
         """One event is looked up among all that are visible; only lists are narrowed."""
-        return super().filter_queryset(queryset) if self.action != "retrieve" else queryset
+        if self.action != "retrieve":
+            return super().filter_queryset(queryset)
+        refuse_unknown(self.request, "format")
+        return queryset
 
     @extend_schema(
         parameters=[FORMAT],
@@ -94,6 +97,7 @@ class StatusView(APIView):
     @extend_schema(responses=StatusSerializer)
     def get(self, request: Request) -> Response:
         _demand_auditor(request)
+        refuse_unknown(request, "format")
         last_seal = Seal.objects.order_by("-n").first()
         events = Event.objects.count()
         told = {

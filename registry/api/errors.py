@@ -12,6 +12,8 @@ from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
+from audit.api.lists import BadQuestion
+
 logger = logging.getLogger(__name__)
 
 _CODES = {
@@ -153,13 +155,14 @@ def _response(status_code: int, message: str) -> Response:
 def _invalid(error: exceptions.ValidationError, context: Mapping[str, Any]) -> Response:
     """Wrong query parameters are 400; a body that is JSON but not what was asked for is 422."""
     request = context.get("request")
-    is_read = request is not None and request.method in {"GET", "HEAD", "OPTIONS"}
+    is_reading = request is not None and request.method in {"GET", "HEAD", "OPTIONS"}
+    is_question = is_reading or isinstance(error, BadQuestion)
     errors = list(_flat(error.detail, ""))
     if (rest := len(errors) - MAX_ERRORS) > 0:
         errors[MAX_ERRORS:] = [{"path": "", "reason": f"There are {rest} more errors."}]
     message = "; ".join(f"{entry['path']}: {entry['reason']}" if entry["path"] else entry["reason"] for entry in errors)
-    code = "bad_parameter" if is_read else "invalid"
-    return Response({"code": code, "message": message, "errors": errors}, status=400 if is_read else 422)
+    code = "bad_parameter" if is_question else "invalid"
+    return Response({"code": code, "message": message, "errors": errors}, status=400 if is_question else 422)
 
 
 def _flat(detail: Any, path: str) -> Iterable[dict[str, str]]:

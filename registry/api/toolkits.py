@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from audit.api.lists import refuse_unknown
 from registry import access, toolkits
 from registry.actors import who
 from registry.api.errors import Conflict
@@ -47,6 +48,7 @@ class ToolkitViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
         return toolkits.with_latest_version(access.visible_toolkits(self.request.user)).select_related("owner")
 
     def get_object(self) -> Toolkit:
+        refuse_unknown(self.request, "format")
         return get_object_or_404(self.get_queryset(), name__iexact=self.kwargs["name"])
 
     @extend_schema(

@@ -13,7 +13,7 @@ from rest_framework.filters import SearchFilter
 from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
-from audit.api.lists import KnownParameters, StrictOrdering
+from audit.api.lists import KnownParameters, StrictOrdering, refuse_unknown
 from registry import access, search
 from registry.api.serializers import RISKS, Failure, ToolSerializer
 from registry.models import Tool, ToolkitVersion
@@ -90,6 +90,7 @@ class ToolViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewS
         return tools.select_related("version__toolkit").prefetch_related("capabilities")
 
     def get_object(self) -> Tool:
+        refuse_unknown(self.request, "format")
         ref = ToolRef.parse(self.kwargs["id"])
         if ref is None:
             raise Http404

@@ -115,6 +115,10 @@ class VersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
     def get_object(self) -> ToolkitVersion:
         return find_version(who(self.request), self.kwargs["id"])
 
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        refuse_unknown(request, "format")
+        return super().retrieve(request, *args, **kwargs)
+
     @extend_schema(
         summary="Deprecate a published version: it still answers, and says so",
         request=DeprecateBody,

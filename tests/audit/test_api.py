@@ -130,14 +130,22 @@ def test_search_takes_signs_of_patterns_as_they_are(auditor: Client, text: str) 
         ({"page_size": "100000"}, "page_size"),
         ({"search": "x" * 501}, "search"),
         ({"event": "a\0b"}, "event"),
+        ({"event": ["a.one", "a.two"]}, "event"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused_by_name(
-    auditor: Client, asked: dict[str, str], path: str
+    auditor: Client, asked: dict[str, Any], path: str
 ) -> None:
     answer = auditor.get(EVENTS, asked)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["path"] == path
+
+
+def test_the_state_and_one_event_take_no_questions(auditor: Client) -> None:
+    for address in ("/api/audit/status/", f"{EVENTS}{tell().pk}/"):
+        assert auditor.get(address, {"format": "json"}).status_code == 200
+        answer = auditor.get(address, {"nope": "1"})
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "nope")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,22 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("?dryrun=1", "dryrun"),
+        ("?dry_run=1&dry_run=0", "dry_run"),
+        ("?dry_run=0&dry_run=1", "dry_run"),
+        ("?dry_run=maybe", "dry_run"),
+    ],
+)
+def test_a_question_that_is_wrong_is_400_when_something_is_sent_too(api: APIClient, query: str, parameter: str) -> None:
+    answer = send(api, json.dumps(manifest("Calculator", "1.1.0")), query=query)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_parameter")
+    assert [each["path"] for each in answer.json()["errors"]] == [parameter]
+    assert not ToolkitVersion.objects.filter(minor=1).exists()
+
+
+@pytest.mark.parametrize(
     ("body", "content_type", "status"),
     [
         (BOMB, "application/yaml", 422),
