@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.request import UnreadablePostError
 from django.views import defaults
 from rest_framework import exceptions, status
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from audit.api.lists import BadQuestion
@@ -90,6 +91,8 @@ class BadParameter(Refused):
 
 def answer(error: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's exception handler: no HTML, no traceback, and no error that is not JSON."""
+    if (request := context.get("request")) is not None:  # where answers are YAML, errors are not
+        request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
     if isinstance(error, UnreadablePostError):
         error = Unread()
     if isinstance(error, Refused):

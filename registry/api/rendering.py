@@ -30,7 +30,7 @@ class ByFormat(DefaultContentNegotiation):
 
 
 class YAMLRenderer(BaseRenderer):
-    """Writes a text as it is; anything else, such as an error, as JSON, which is YAML too."""
+    """Writes a text as it is; anything else as JSON, which is YAML too."""
 
     media_type = "application/yaml"
     format = "yaml"

@@ -84,3 +84,29 @@ def test_a_value_that_an_error_repeats_is_cut_off(cast: Cast) -> None:
     answer = cast.api("superuser").post("/api/toolkits/Calculator/permissions/", body, format="json")
     assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, "permission")
     assert len(answer.content) < 3_000
+
+
+@pytest.mark.parametrize(
+    ("role", "path", "accepts", "status"),
+    [
+        ("anonymous", "/api/schema/", "*/*", 401),
+        ("agent", "/api/schema/?format=xml", "*/*", 400),
+        ("agent", "/api/schema/", "text/html", 406),
+        ("superuser", "/api/versions/Calculator@9.0.0/manifest/?format=yaml", "*/*", 404),
+        ("anonymous", "/api/audit/events/export/?format=csv", "text/csv", 401),
+        ("superuser", "/api/audit/events/export/?format=xml", "*/*", 400),
+    ],
+)
+def test_an_error_is_json_also_where_answers_are_something_else(
+    cast: Cast, role: str, path: str, accepts: str, status: int
+) -> None:
+    answer = cast.api(role).get(path, HTTP_ACCEPT=accepts)
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/json")
+    assert {"code", "message"} <= set(answer.json())
+
+
+def test_so_is_that_of_a_method_that_a_page_does_not_have(cast: Cast) -> None:
+    for path in ("/api/schema/", "/api/docs/"):
+        answer = cast.api("superuser").post(path, {}, format="json")
+        assert (answer.status_code, answer["Content-Type"]) == (405, "application/json")
+        assert answer.json()["code"] == "method_not_allowed"
