@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import jsonschema_rs
@@ -16,6 +17,9 @@ from registry.schemaparts import DIALECTS, pattern_cost, subschemas, validator
 MAX_BYTES = 64_000
 MAX_DEPTH = 32
 MAX_SCHEMAS = 2_000
+MAX_PROBLEMS = 50
+MAX_PATTERNS = 2_500_000.0  # what all patterns cost together: to weigh them takes time as well
+_REFUSED_PATTERN = 80_000.0  # it took as long to weigh as the largest that is taken
 
 _REFUSED = {
     "$id": "names a schema by address; schemas here refer only to themselves",
@@ -38,7 +42,7 @@ class Problem:
 
 
 def problems(schema: Any) -> list[Problem]:
-    """Every reason to refuse this schema; none of the checks follows a reference to the outside."""
+    """The first reasons to refuse this schema; none of the checks follows a reference to the outside."""
     if not isinstance(schema, dict | bool):
         return [Problem("", "a schema is an object")]
     try:
@@ -55,7 +59,9 @@ def problems(schema: Any) -> list[Problem]:
 @lru_cache(maxsize=256)  # a manifest is looked at when it is given, saved and published
 def _problems(content: bytes) -> tuple[Problem, ...]:
     schema = orjson.loads(content)
-    return tuple(_walk(schema)) or tuple(_library_problems(schema)) or tuple(_cost_problems(schema))
+    return (
+        tuple(islice(_walk(schema), MAX_PROBLEMS)) or tuple(_library_problems(schema)) or tuple(_cost_problems(schema))
+    )
 
 
 def input_problems(schema: Any) -> list[Problem]:
@@ -68,6 +74,7 @@ def input_problems(schema: Any) -> list[Problem]:
 def _walk(root: Any) -> Iterator[Problem]:
     """Judges each schema inside a schema once, also those that only a `$ref` makes a schema."""
     seen: set[str] = set()
+    patterns = _Patterns()
     waiting: list[tuple[str, Any]] = [("", root)]
     while waiting:
         pointer, schema = waiting.pop()
@@ -81,6 +88,10 @@ def _walk(root: Any) -> Iterator[Problem]:
             yield Problem(pointer, "a schema is an object")
             continue
         yield from _own_problems(pointer, schema)
+        yield from patterns.problems(pointer, schema)
+        if patterns.cost > MAX_PATTERNS:
+            yield Problem(pointer, "holds more or larger patterns than can be looked at in time")
+            return
         waiting.extend((pointer + below, part) for below, part in subschemas(schema))
         reference = schema.get("$ref")
         if reference is None:
@@ -102,14 +113,30 @@ def _own_problems(pointer: str, schema: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(f"{pointer}/{keyword}", reason)
     if "$schema" in schema and (pointer or schema["$schema"] not in DIALECTS):
         yield Problem(f"{pointer}/$schema", f"only {min(DIALECTS)} is known, and only at the top")
-    named = schema.get("patternProperties")
-    patterns = [("/patternProperties", pattern) for pattern in named] if isinstance(named, dict) else []
-    if isinstance(schema.get("pattern"), str):
-        patterns.append(("/pattern", schema["pattern"]))
-    for below, pattern in patterns:
-        if pattern_cost(pattern) is None:
-            reason = "this pattern needs look-around, back-references or too much memory, or is no pattern"
-            yield Problem(pointer + below, reason)
+
+
+class _Patterns:
+    """The patterns of a schema, each weighed once, until they are too heavy together."""
+
+    def __init__(self) -> None:
+        self.cost = 0.0
+        self._weighed: set[str] = set()
+
+    def problems(self, pointer: str, schema: dict[str, Any]) -> Iterator[Problem]:
+        named = schema.get("patternProperties")
+        patterns = [("/patternProperties", pattern) for pattern in named] if isinstance(named, dict) else []
+        if isinstance(schema.get("pattern"), str):
+            patterns.append(("/pattern", schema["pattern"]))
+        for below, pattern in patterns:
+            cost = pattern_cost(pattern)
+            if cost is None:
+                reason = "this pattern needs look-around, back-references or too much memory, or is no pattern"
+                yield Problem(pointer + below, reason)
+            if pattern not in self._weighed:
+                self._weighed.add(pattern)
+                self.cost += _REFUSED_PATTERN if cost is None else cost
+            if self.cost > MAX_PATTERNS:
+                return
 
 
 def _library_problems(schema: Any) -> Iterator[Problem]:

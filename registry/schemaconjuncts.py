@@ -4,7 +4,7 @@ from typing import Any
 
 from audit.canonical import canonical
 from audit.references import find, pointer_of
-from registry.schemaparts import IN_PLACE_LISTS, IN_PLACE_MAPS, IN_PLACE_ONE
+from registry.schemaparts import IN_PLACE_LISTS, IN_PLACE_MAPS, IN_PLACE_ONE, NOTES
 
 AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 AT_MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
@@ -14,9 +14,6 @@ BESIDE = (*IN_PLACE_ONE, *IN_PLACE_LISTS, *IN_PLACE_MAPS, "contains")
 
 Conjunct = dict[str, Any] | None  # None accepts nothing
 
-_NOTES = frozenset({"$schema", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default"}) | {
-    *("examples", "deprecated", "readOnly", "writeOnly")
-}
 # Keywords that mean something only with one another stay in one conjunct.
 _TOGETHER = (
     frozenset({"properties", "patternProperties", "additionalProperties"}),
@@ -123,7 +120,7 @@ def _own(schema: Any) -> Conjunct:
     """What a schema says itself, without notes; defaults that depend on another keyword are spelled out."""
     if not isinstance(schema, dict):
         return None if schema is False else {}
-    own = {keyword: value for keyword, value in schema.items() if keyword not in _NOTES and keyword != "$ref"}
+    own = {keyword: value for keyword, value in schema.items() if keyword not in NOTES and keyword != "$ref"}
     if "contains" in own:
         return {"minContains": 1, **own}
     return {keyword: value for keyword, value in own.items() if not keyword.endswith("Contains")}

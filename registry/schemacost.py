@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 
-from audit.references import find, pointer_of
-from registry.schemaparts import escaped, in_place, pattern_cost
+from audit.references import followed
+from registry.schemaparts import NOTES, in_place, pattern_cost
 
 MAX_BAG = 2_000  # schemas that judge one place
-MAX_STATES = 4_000
-MAX_STEPS = 20_000
+MAX_CHAIN = 64  # schemas that lead to one another at one place
+MAX_UNEVALUATED = 3  # schemas at one place that ask what others evaluated
+MAX_WORK = 150_000  # schemas looked at to find all states
 BUDGET = 60_000_000.0  # nanoseconds for one look at one value
 
 _PER_SCHEMA = 60.0  # nanoseconds, with a margin over what was measured
@@ -26,6 +27,13 @@ _PER_CHOICE = 15.0  # each name, and each plain value of an enum, may have to be
 _PER_LARGE_CHOICE = 500.0  # an array or object of an enum
 _FRACTION = 30_000.0  # multipleOf 0.01 is exact arithmetic on fractions
 _FORMAT = 20.0  # per byte of a text
+
+_ABOUT_MEMBERS = {"properties", "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames"}
+_ABOUT_ITEMS = {"prefixItems", "items", "contains", "unevaluatedItems"}
+_REFERRING = NOTES | {"$ref"}
+_HOP: dict[str, Any] = {"$ref": "#"}  # stands for each schema that only refers to another one
+
+Bag = Counter[int]  # schemas by their identity, and how often each of them judges
 
 
 class TooComplex(ValueError):
@@ -48,18 +56,13 @@ _FREE = State(cost=0.0, text_cost=0.0)  # where nothing judges
 
 
 class Cost:
-    """The machine of one schema; TooComplex if it has no end."""
+    """What judging a value by one schema costs; TooComplex if that has no end."""
 
     def __init__(self, root: Any) -> None:
-        self._root = root
-        self._states: dict[frozenset[tuple[str, int]], State] = {}
-        self._steps = 0
-        self._unexplored: list[tuple[State, Counter[str]]] = []
-        self._start = self._state(Counter({"": 1}))
-        while self._unexplored:
-            self._explore(*self._unexplored.pop())
-        self._per_value = max((state.cost for state in self._states.values()), default=0.0)
-        self._per_byte = max((state.text_cost for state in self._states.values()), default=0.0)
+        machine = _Machine(root)
+        self._start = machine.start
+        self._per_value = max((state.cost for state in machine.states.values()), default=0.0)
+        self._per_byte = max((state.text_cost for state in machine.states.values()), default=0.0)
 
     def is_affordable(self, value: Any) -> bool:
         """Whether judging this value stays within the budget."""
@@ -93,89 +96,129 @@ class Cost:
                     break
         return total
 
-    def _state(self, seeds: Counter[str]) -> State | None:
+
+class _Machine:
+    """Finds every state of a schema. Schemas are known by their identity, and all that is looked at is counted."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._work = 0
+        self._schemas: dict[int, dict[str, Any]] = {id(_HOP): _HOP}
+        self._led: dict[frozenset[tuple[int, int]], State | None] = {}  # by the schemas that led there
+        self.states: dict[frozenset[tuple[int, int]], State] = {}  # by all the schemas that judge there
+        self._prices: dict[int, tuple[float, float, int]] = {}
+        self._unexplored: list[tuple[State, Bag]] = []
+        seeds = Bag()
+        self._add(root, 1, seeds)
+        self.start = self._state(seeds)
+        while self._unexplored:
+            self._explore(*self._unexplored.pop())
+
+    def _state(self, seeds: Bag) -> State | None:
         """The state in which all of these schemas judge; the same bag is the same state."""
-        self._steps += 1
-        bag: Counter[str] = Counter()
-        for pointer, count in seeds.items():
-            for _ in range(count):
-                self._gather(pointer, bag, ())
-        if not bag:
-            return None
+        origin = frozenset(seeds.items())
+        if origin not in self._led:
+            bag = Bag()
+            for identity, count in seeds.items():
+                self._gather(identity, count, bag)
+            self._led[origin] = self._known(bag) if bag else None
+        return self._led[origin]
+
+    def _known(self, bag: Bag) -> State:
         key = frozenset(bag.items())
-        if key not in self._states:
-            if len(self._states) >= MAX_STATES or self._steps > MAX_STEPS:
-                raise TooComplex("has too many combinations")
-            self._states[key] = state = self._priced(bag)
+        if key not in self.states:
+            self.states[key] = state = self._priced(bag)
             self._unexplored.append((state, bag))
-        return self._states[key]
+        return self.states[key]
 
-    def _gather(self, pointer: str, bag: Counter[str], trail: tuple[str, ...]) -> None:
+    def _add(self, schema: Any, count: int, seeds: Bag) -> None:
+        if isinstance(schema, dict):
+            self._schemas[id(schema)] = schema
+            seeds[id(schema)] += count
+
+    def _spend(self, work: int) -> None:
+        self._work += work
+        if self._work > MAX_WORK:
+            raise TooComplex("has too many combinations")
+
+    def _gather(self, identity: int, count: int, bag: Bag) -> None:
         """Adds a schema and all that judges the same place with it."""
-        if pointer in trail:
-            raise TooComplex("refers to itself without an end")
-        schema = find(self._root, pointer)
-        if not isinstance(schema, dict):
-            return
-        bag[pointer] += 1
-        if bag.total() > MAX_BAG:
-            raise TooComplex("applies too many schemas to one value")
-        trail = (*trail, pointer)
-        if "$ref" in schema:
-            self._gather(pointer_of(schema["$ref"]), bag, trail)
-        for below in in_place(schema):
-            self._gather(pointer + below, bag, trail)
+        size = bag.total()
+        trail: dict[int, None] = {}
+        waiting = [(0, self._schemas[identity])]
+        while waiting:
+            depth, here = waiting.pop()
+            while len(trail) > depth:
+                trail.popitem()
+            if id(here) in trail:
+                raise TooComplex("refers to itself without an end")
+            trail[id(here)] = None
+            if depth > MAX_CHAIN:
+                raise TooComplex("leads from schema to schema too many times")
+            # What only refers to another schema makes no state of its own, however many do so.
+            self._add(_HOP if "$ref" in here and here.keys() <= _REFERRING else here, count, bag)
+            size += count
+            if size > MAX_BAG:
+                raise TooComplex("applies too many schemas to one value")
+            beside = [(depth + 1, part) for part in self._beside(here) if isinstance(part, dict)]
+            self._spend(1 + len(beside))
+            waiting += beside
 
-    def _priced(self, bag: Counter[str]) -> State:
-        cost, text_cost, factor = 0.0, 0.0, 1.0
-        for pointer, count in bag.items():
-            schema = find(self._root, pointer)
-            patterns = schema.get("patternProperties", {})
-            cost += count * (_own_cost(schema) + _PER_KEYWORD * len(patterns))
-            for pattern in (*patterns, *([schema["pattern"]] if "pattern" in schema else ())):
-                text_cost += count * (pattern_cost(pattern) or 0.0)
-            if "format" in schema:
-                text_cost += count * _FORMAT
-            # What is "unevaluated" is found by judging everything beside it again.
-            factor *= 10 ** (count * (("unevaluatedItems" in schema) + ("unevaluatedProperties" in schema)))
-        if factor > 1000:
+    def _beside(self, schema: dict[str, Any]) -> Iterator[Any]:
+        if "$ref" in schema:
+            yield followed(self._root, schema["$ref"])
+        yield from (part for _, part in in_place(schema))
+
+    def _priced(self, bag: Bag) -> State:
+        cost, text_cost, nested = 0.0, 0.0, 0
+        for identity, count in bag.items():
+            if identity not in self._prices:
+                self._prices[identity] = _price(self._schemas[identity])
+            own = self._prices[identity]
+            cost, text_cost, nested = cost + count * own[0], text_cost + count * own[1], nested + count * own[2]
+        if nested > MAX_UNEVALUATED:
             raise TooComplex("nests unevaluatedItems or unevaluatedProperties")
+        factor = 10**nested  # what is "unevaluated" is found by judging everything beside it again
         return State(cost=cost * factor, text_cost=text_cost * factor)
 
-    def _explore(self, state: State, bag: Counter[str]) -> None:
+    def _explore(self, state: State, bag: Bag) -> None:
         """Finds where the parts of a value in this state lead."""
-        schemas = [(pointer, find(self._root, pointer), count) for pointer, count in bag.items()]
-        names = dict.fromkeys(name for _, schema, _ in schemas for name in schema.get("properties", ()))
-        state.names = {name: self._state(self._below_name(schemas, name)) for name in names}
-        state.other_name = self._state(self._below_name(schemas, None))
-        longest = max((len(schema.get("prefixItems", ())) for _, schema, _ in schemas), default=0)
-        state.prefix = [self._state(self._below_item(schemas, index)) for index in range(longest)]
-        state.rest = self._state(self._below_item(schemas, longest))
+        schemas = [(self._schemas[identity], count) for identity, count in bag.items()]
+        self._spend(len(schemas))
+        named = [(schema, count) for schema, count in schemas if not _ABOUT_MEMBERS.isdisjoint(schema)]
+        names = dict.fromkeys(name for schema, _ in named for name in schema.get("properties", ()))
+        state.names = {name: self._state(self._below_name(named, name)) for name in names}
+        state.other_name = self._state(self._below_name(named, None))
+        placed = [(schema, count) for schema, count in schemas if not _ABOUT_ITEMS.isdisjoint(schema)]
+        longest = max((len(schema.get("prefixItems", ())) for schema, _ in placed), default=0)
+        state.prefix = [self._state(self._below_item(placed, index)) for index in range(longest)]
+        state.rest = self._state(self._below_item(placed, longest))
 
-    def _below_name(self, schemas: list[tuple[str, dict[str, Any], int]], name: str | None) -> Counter[str]:
-        seeds: Counter[str] = Counter()
-        for pointer, schema, count in schemas:
+    def _below_name(self, schemas: list[tuple[dict[str, Any], int]], name: str | None) -> Bag:
+        self._spend(1 + len(schemas))
+        seeds = Bag()
+        for schema, count in schemas:
             if name is not None and name in schema.get("properties", ()):
-                seeds[f"{pointer}/properties/{escaped(name)}"] += count
+                self._add(schema["properties"][name], count, seeds)
             elif "additionalProperties" in schema:
-                seeds[f"{pointer}/additionalProperties"] += count
-            for pattern in schema.get("patternProperties", ()):  # any name may match any pattern
-                seeds[f"{pointer}/patternProperties/{escaped(pattern)}"] += count
+                self._add(schema["additionalProperties"], count, seeds)
+            for part in schema.get("patternProperties", {}).values():  # any name may match any pattern
+                self._add(part, count, seeds)
             for keyword in ("unevaluatedProperties", "propertyNames"):
-                if keyword in schema:
-                    seeds[f"{pointer}/{keyword}"] += count
+                self._add(schema.get(keyword), count, seeds)
+        self._spend(len(seeds))
         return seeds
 
-    def _below_item(self, schemas: list[tuple[str, dict[str, Any], int]], index: int) -> Counter[str]:
-        seeds: Counter[str] = Counter()
-        for pointer, schema, count in schemas:
+    def _below_item(self, schemas: list[tuple[dict[str, Any], int]], index: int) -> Bag:
+        self._spend(1 + len(schemas))
+        seeds = Bag()
+        for schema, count in schemas:
             if index < len(schema.get("prefixItems", ())):
-                seeds[f"{pointer}/prefixItems/{index}"] += count
-            elif "items" in schema:
-                seeds[f"{pointer}/items"] += count
+                self._add(schema["prefixItems"][index], count, seeds)
+            else:
+                self._add(schema.get("items"), count, seeds)
             for keyword in ("contains", "unevaluatedItems"):
-                if keyword in schema:
-                    seeds[f"{pointer}/{keyword}"] += count
+                self._add(schema.get(keyword), count, seeds)
         return seeds
 
 
@@ -191,12 +234,16 @@ def _parts(state: State, value: Any) -> Iterator[tuple[State, str, Any]]:
                 yield below, "", child
 
 
-def _own_cost(schema: dict[str, Any]) -> float:
-    """What the keywords of one schema cost at one place, the schemas inside it left aside."""
-    cost = _PER_SCHEMA + _PER_KEYWORD * len(schema)
+def _price(schema: dict[str, Any]) -> tuple[float, float, int]:
+    """What the keywords of one schema cost at one place, and per byte of a text; how often it asks for the rest."""
+    patterns = schema.get("patternProperties", {})
+    cost = _PER_SCHEMA + _PER_KEYWORD * (len(schema) + len(patterns))
     cost += _PER_CHOICE * (len(schema.get("properties", ())) + len(schema.get("required", ())))
     for choice in (*schema.get("enum", ()), schema.get("const")):
         cost += _PER_LARGE_CHOICE if isinstance(choice, dict | list) else _PER_CHOICE
     if isinstance(schema.get("multipleOf"), float):
         cost += _FRACTION
-    return cost
+    text_cost = _FORMAT if "format" in schema else 0.0
+    for pattern in (*patterns, *([schema["pattern"]] if "pattern" in schema else ())):
+        text_cost += pattern_cost(pattern) or 0.0
+    return cost, text_cost, ("unevaluatedItems" in schema) + ("unevaluatedProperties" in schema)

@@ -25,6 +25,10 @@ BELOW_ONE = (
 BELOW_LISTS = ("prefixItems",)
 BELOW_MAPS = ("properties", "patternProperties")
 SHELVES = ("$defs", "definitions")  # judge nothing until a $ref asks for them
+# What judges nothing ever.
+NOTES = frozenset({"$schema", "$anchor", "$comment", "title", "description", "default", *SHELVES}) | {
+    *("examples", "deprecated", "readOnly", "writeOnly")
+}
 
 MAX_PATTERN = 1 << 20  # bytes of a compiled pattern
 _SMALL_PATTERN = 1200  # so few states that the matcher never runs out of its cache
@@ -44,15 +48,15 @@ def subschemas(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((f"/{keyword}/{escaped(name)}", part) for name, part in schema[keyword].items())
 
 
-def in_place(schema: dict[str, Any]) -> Iterator[str]:
-    """Pointers below a schema to what judges the same value, `$ref` left aside."""
+def in_place(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every schema inside one that judges the same value, with its keyword; `$ref` left aside."""
     for keyword in IN_PLACE_ONE:
         if keyword in schema:
-            yield f"/{keyword}"
+            yield keyword, schema[keyword]
     for keyword in IN_PLACE_LISTS:
-        yield from (f"/{keyword}/{index}" for index in range(len(schema.get(keyword, ()))))
+        yield from ((keyword, part) for part in schema.get(keyword, ()))
     for keyword in IN_PLACE_MAPS:
-        yield from (f"/{keyword}/{escaped(name)}" for name in schema.get(keyword, ()))
+        yield from ((keyword, part) for part in schema.get(keyword, {}).values())
 
 
 def escaped(name: str) -> str:

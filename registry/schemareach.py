@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from audit.references import find, followed
+from audit.references import followed
 from registry.schemaparts import in_place
 
 ANYTHING: dict[str, Any] = {}  # one object, because schemas are recognised by their identity
@@ -52,7 +52,7 @@ def _within(root: Any, schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any],
         seen.add(id(here))
         if here is not schema:
             yield here, is_sure
-        for pointer in in_place(here):
-            (sure if is_sure and pointer.startswith("/allOf/") else perhaps).append(find(here, pointer))
+        for keyword, part in in_place(here):
+            (sure if is_sure and keyword == "allOf" else perhaps).append(part)
         if "$ref" in here:
             (sure if is_sure else perhaps).append(followed(root, here["$ref"]))

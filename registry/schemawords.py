@@ -15,6 +15,7 @@ from registry.schemaparts import escaped, validator
 
 MAX_VIOLATIONS = 20
 MAX_DEPTH = 8
+MAX_NESTED = 64  # schemas that lead to one another
 MAX_NAME = 100  # characters
 MAX_PARTS = 200  # parts of one value that are looked at one by one
 
@@ -61,6 +62,7 @@ class Explanation:
     def __init__(self, root: Any, is_valid_at: Callable[[str, Any], bool]) -> None:
         self._root = root
         self._is_valid_at = is_valid_at
+        self._nested = 0
 
     def of(self, value: Any) -> list[Violation]:
         """The first broken rules, at least one."""
@@ -72,16 +74,18 @@ class Explanation:
         if not isinstance(schema, dict):
             yield _violation(path, "Is not allowed")
             return
-        if len(path) > MAX_DEPTH:
+        if len(path) > MAX_DEPTH or self._nested > MAX_NESTED:
             yield _violation(path, "Is not valid")
             return
         if not self._has_type(schema, value):
             yield _violation(path, f"Must be {_words(schema['type'])}")
             return
         something = False
+        self._nested += 1
         for violation in self._broken(pointer, schema, value, path):
             something = True
             yield violation
+        self._nested -= 1
         if not something:
             yield _violation(path, "Is not valid")
 

@@ -193,6 +193,57 @@ def test_ordinary_recursion_is_welcome(schema: Any) -> None:
     assert problems(schema) == []
 
 
+def each_in_each(names: int, beside: int, **own: Any) -> dict[str, Any]:
+    """A schema that holds itself under many names, with many schemas beside it."""
+    whole = {"$ref": "#/$defs/A", **own}
+    one = {"allOf": [{} for _ in range(beside)], "properties": {f"p{number}": whole for number in range(names)}}
+    return {"type": "object", "$ref": "#/$defs/A", "$defs": {"A": one}}
+
+
+def chained(length: int) -> dict[str, Any]:
+    links = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(length)}
+    return {"type": "object", "$ref": "#/$defs/d0", "$defs": {**links, f"d{length}": {"required": ["x"]}}}
+
+
+def referred(references: int, members: int) -> dict[str, Any]:
+    one = {
+        "type": "object",
+        "properties": {f"member_number_{number:04}": {"type": "string"} for number in range(members)},
+    }
+    properties = {f"r{number}": {"$ref": "#/$defs/W", "description": "One of many."} for number in range(references)}
+    return {"type": "object", "properties": properties, "$defs": {"W": one}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (each_in_each(100, 100), None),
+        (each_in_each(100, 100, minProperties=0), None),
+        (referred(480, 400), None),
+        (each_in_each(900, 900), "/: has too many combinations"),
+        (each_in_each(600, 300, minProperties=0), "/: has too many combinations"),
+        ({"allOf": [{"prefixItems": [{"$ref": "#"}] * 20, "items": {"$ref": "#"}}] * 30}, "/: applies too many"),
+        (chained(30), None),
+        (chained(1_500), "/: leads from schema to schema too many times"),
+        ({"allOf": [{"$ref": "#/$defs/u"}] * 350, "$defs": {"u": {"unevaluatedItems": False}}}, "/: nests unevaluated"),
+        ({"properties": {f"p{n}": {"pattern": rf"[^\p{{L}}]{{20}}{n}"} for n in range(900)}}, "larger patterns"),
+        ({"patternProperties": {rf"[^\p{{L}}]{{20}}{n}": {} for n in range(900)}}, "larger patterns"),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_a_schema_of_any_form_is_judged_at_once(schema: Any, reason: str | None) -> None:
+    start = time.process_time()
+    found = reasons(schema)
+    assert time.process_time() - start < 0.5
+    assert (reason or "") in found
+    assert bool(found) is bool(reason)
+
+
+def test_a_fault_behind_many_references_is_told() -> None:
+    assert told(chained(60), {}) == {"/x": "Is required"}
+    assert told(chained(60) | {"properties": {"a": chained(0)}}, {"x": 1, "a": 1}) == {"/a": "Must be an object"}
+
+
 def test_the_input_of_a_tool_is_an_object() -> None:
     assert input_problems({"type": "object"}) == []
     for schema in ({}, {"type": "array"}, {"type": ["object", "null"]}, True):
