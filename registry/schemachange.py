@@ -5,10 +5,15 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
+from jsonschema_rs import Draft202012Validator
+
 from audit.canonical import canonical
 from registry.schemaconjuncts import AT_LEAST, AT_MOST, BESIDE, apart, conjuncts, joined, references_in, same_references
 from registry.schemaparts import validator
 from registry.schemareach import ANYTHING, Reach, reach
+
+MAX_WORK = 2_000_000  # looks at members, patterns and schemas, weighed by how long they take
+MAX_NESTED = 100  # comparisons in comparisons
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 # No attempt is made to prove that one of these accepts what another did: a change of it counts.
@@ -46,16 +51,36 @@ class Comparison:
         self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
         self._kept: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
         self._single: dict[bytes, dict[str, Any]] = {}
+        self._patterns: dict[str, Draft202012Validator] = {}
+        self._work = self._nested = 0
 
     def narrowings(self) -> Iterator[Change]:
-        """Every way in which the new schema accepts less than the old one."""
-        return self._compare(self._old, self._new, "")
+        """Every way in which the new schema accepts less than the old one; it is told if there was no end to it."""
+        if canonical(self._old) == canonical(self._new):
+            return
+        for change in self._compare(self._old, self._new, ""):
+            if self._work > MAX_WORK:
+                break
+            yield change
+        if self._work > MAX_WORK:
+            yield "", "is too large to be compared in full"
 
     def _compare(self, old: Any, new: Any, path: str) -> Iterator[Change]:
         pair = (id(old), id(new))
         if pair in self._met:
             return
         self._met[pair] = (old, new)
+        self._work += 30 if self._nested < MAX_NESTED else MAX_WORK
+        if self._work > MAX_WORK:
+            yield path, "is too large to be compared"  # and so nothing is taken for kept that was not looked at
+            return
+        self._nested += 1
+        try:
+            yield from self._compare_parts(old, new, path)
+        finally:  # who only asks whether there is a change looks at no second one
+            self._nested -= 1
+
+    def _compare_parts(self, old: Any, new: Any, path: str) -> Iterator[Change]:
         parts = apart(conjuncts(self._new, new))
         if len(parts) > 1 and self._is_same(old, new):
             return  # a joined old one would be taken for wider than it is
@@ -63,6 +88,7 @@ class Comparison:
         if before is None:
             return
         aside = reach(self._old, before)
+        self._work += 3 * (aside.size + sum(map(_size, (before, *parts))))
         for part in parts:
             if part is None:
                 yield path, "is no longer accepted"
@@ -87,7 +113,9 @@ class Comparison:
 
     def _is_same(self, old: Any, new: Any) -> bool:
         """Whether two parts are the same to the letter, and so is all that they refer to."""
-        return canonical(old) == canonical(new) and references_in(new) <= self._unchanged
+        before, after = canonical(old), canonical(new)
+        self._work += (len(before) + len(after)) // 100
+        return before == after and references_in(new) <= self._unchanged
 
     @cached_property
     def _unchanged(self) -> frozenset[str]:
@@ -105,6 +133,7 @@ class Comparison:
                 yield _join(path, name), "is now required" if name in before else "was added and is required"
         for name in after:
             if name not in before:
+                self._work += 5 * len(patterns)
                 yield from self._named(patterns, others, name, after[name], _join(path, name))
         if "unevaluatedProperties" in new and "additionalProperties" not in new:
             # The new rest leaves out what is evaluated in place as the old one did, or else that change is told.
@@ -126,13 +155,18 @@ class Comparison:
 
     def _named(self, patterns: dict[str, Any], others: Any, name: str, schema: Any, path: str) -> Iterator[Change]:
         """A member that only the new schema speaks of, against what the old one accepted under any such name."""
-        matching = [former for pattern, former in patterns.items() if validator({"pattern": pattern}).is_valid(name)]
+        matching = [former for pattern, former in patterns.items() if self._fits(pattern, name)]
         for former in matching or [others]:
             # Who calls had no reason to send a member that nothing was said about, and it did nothing: a new optional
             # parameter is safe. Where any name had a meaning (a map of texts), callers use names of their own. And
             # who reads an output does count on what was said of its members.
             if self._is_promise or isinstance(former, dict):
                 yield from self._compare(former, schema, path)
+
+    def _fits(self, pattern: str, name: str) -> bool:
+        if pattern not in self._patterns:
+            self._patterns[pattern] = validator({"pattern": pattern})
+        return bool(self._patterns[pattern].is_valid(name))
 
     def _items(self, old: dict[str, Any], aside: Reach, new: dict[str, Any], path: str) -> Iterator[Change]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
@@ -153,6 +187,7 @@ class Comparison:
             return
         # A joined schema is a new object each time; only the first one like it is ever recognised as met before.
         former = old["anyOf"] if "anyOf" in old else [self._single.setdefault(canonical(old), old)]
+        self._work += len(former) * len(new["anyOf"])
         for option in former:
             if not any(self._is_kept(option, other) for other in new["anyOf"]):
                 yield path, "no longer accepts one of its forms"
@@ -166,6 +201,11 @@ class Comparison:
             self._kept[pair] = (next(self._compare(old, new, ""), None) is None, old, new)
             self._met = met
         return self._kept[pair][0]
+
+
+def _size(schema: dict[str, Any] | None) -> int:
+    """How much there is to look at in one schema, the schemas inside it left aside."""
+    return sum(len(value) for value in (schema or {}).values() if isinstance(value, dict | list))
 
 
 def _types(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Change]:

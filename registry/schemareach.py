@@ -19,12 +19,14 @@ class Reach:
     patterns: dict[str, Any] = field(default_factory=dict)
     others: Any = False  # under any other name
     items: float = 0  # so many, from the first on
+    size: int = 0  # how many schemas and members were looked at
 
 
 def reach(root: Any, schema: dict[str, Any]) -> Reach:
     """What everything in place within a schema reaches together, its own words left aside."""
     whole = Reach(items=inf if "contains" in schema else 0)
     for part, is_sure in _within(root, schema):
+        whole.size += 1 + len(part.get("properties", ())) + len(part.get("patternProperties", ()))
         for found, keyword in ((whole.names, "properties"), (whole.patterns, "patternProperties")):
             for name, value in part.get(keyword, {}).items():
                 # Nobody knows here which form a value took, so a schema that holds in some forms bounds nothing.

@@ -1,5 +1,6 @@
 """Where no narrowing is told, the new schema accepts all that the old one did; the validator is the measure."""
 
+import time
 from typing import Any
 
 import pytest
@@ -145,3 +146,40 @@ def changed(old: dict[str, Any]) -> st.SearchStrategy[Any]:
     """The same schema with something taken away, or with other definitions."""
     fewer = st.sampled_from(sorted(old)).map(lambda word: {k: v for k, v in old.items() if k != word or k == "$defs"})
     return st.one_of(fewer, WHOLE.map(lambda other: {**old, "$defs": other["$defs"]}))
+
+
+def ring(length: int, **own: Any) -> dict[str, Any]:
+    links = [{"properties": {"a": {"$ref": f"#/$defs/d{(number + 1) % length}"}}, **own} for number in range(length)]
+    return {"$ref": "#/$defs/d0", "$defs": {f"d{number}": link for number, link in enumerate(links)}}
+
+
+def patterned(letter: str) -> dict[str, Any]:
+    patterns: dict[str, Any] = {f"^q{number}[a-z]{{30}}": {} for number in range(240)}
+    return {"properties": {f"{letter}{number}": {} for number in range(175)}, "patternProperties": patterns}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (ring(40), ring(41)),
+        (ring(400), ring(400, minProperties=0)),
+    ],
+    ids=["rings that go round together after 1640 steps", "a long ring"],
+)
+def test_a_comparison_comes_to_an_end_and_what_it_did_not_look_at_is_told(old: Any, new: Any) -> None:
+    assert problems(old) == problems(new) == []
+    start = time.process_time()
+    assert ("", "is too large to be compared in full") in list(Comparison(old, new, is_promise=True).narrowings())
+    assert time.process_time() - start < 1
+
+
+def test_the_same_is_the_same_however_large_it_is() -> None:
+    assert list(Comparison(ring(400), ring(400), is_promise=True).narrowings()) == []
+
+
+def test_many_names_under_many_patterns_are_compared_in_time() -> None:
+    old, new = patterned("a"), patterned("b")
+    assert problems(old) == problems(new) == []
+    start = time.process_time()
+    assert list(Comparison(old, new).narrowings()) == []
+    assert time.process_time() - start < 0.4
