@@ -91,3 +91,21 @@ def test_an_example_leaves_out_what_a_model_must_not_fill_in() -> None:
     tool = resolve(ToolRef("Mail", "Add"))
     assert tool is not None
     assert example(tool) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 1_000_000_000},
+        {"$ref": "#/$defs/all", "$defs": {"all": {"anyOf": [
+            {"type": "object", "properties": {f"p{n}": {"$ref": "#/$defs/all"} for n in range(300)},
+             "required": [f"p{n}" for n in range(300)]},
+            {"type": "string"},
+        ]}}},
+    ],
+)  # fmt: skip
+def test_no_example_is_made_of_what_would_be_endless(schema: dict[str, Any]) -> None:
+    start = time.process_time()
+    whole = numbers("word", word={name: part for name, part in schema.items() if name != "$defs"})
+    assert example(_Tool({**whole, "$defs": schema.get("$defs", {})})) is None
+    assert time.process_time() - start < 0.5

@@ -10,6 +10,7 @@ from registry.toolspec import ToolSpec
 
 MAX_DEPTH = 6
 MAX_TEXT = 200
+MAX_PARTS = 500  # looked at for one example
 _FORMATS = {
     "date": "2026-01-31",
     "time": "12:00:00Z",
@@ -54,9 +55,11 @@ class _Maker:
 
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._looked_at = 0
 
     def made(self, schema: Any, depth: int) -> Any:
-        if depth > MAX_DEPTH or schema is False:
+        self._looked_at += 1
+        if depth > MAX_DEPTH or self._looked_at > MAX_PARTS or schema is False:
             raise _NothingFits
         if not isinstance(schema, dict):
             return "…"
@@ -89,10 +92,9 @@ class _Maker:
             case "object":
                 return self._object(schema, depth)
             case "array":
+                length = max(1 if schema.get("maxItems", 1) else 0, schema.get("minItems", 0))
                 items = schema.get("items", {"type": "string"})
-                return [self.made(items, depth + 1)] * max(
-                    1 if schema.get("maxItems", 1) else 0, schema.get("minItems", 0)
-                )
+                return [self.made(items, depth + 1) for _ in range(length)]
             case "integer" | "number":
                 return _number(schema, kind)
             case "boolean":
