@@ -173,6 +173,11 @@ def parse(document: Any) -> Manifest:
     )
 
 
+def toolkit_in(document: Any) -> str:
+    """The name of the toolkit that a document is about; nothing else in it is judged."""
+    return name_of(metadata_of(top_of(document)))
+
+
 def top_of(document: Any) -> Fields:
     """The outermost fields of a document that says it is a manifest."""
     fields = Fields(document, "", ("apiVersion", "kind", "metadata", "spec"))

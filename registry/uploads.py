@@ -11,7 +11,7 @@ from django.db import transaction
 from registry import access, manifestfiles
 from registry.comparisons import Comparison, against_predecessor
 from registry.manifests import ManifestError, import_manifest, stored_as
-from registry.manifestshape import Manifest, parse
+from registry.manifestshape import Manifest, parse, toolkit_in
 from registry.models import Toolkit, ToolkitVersion
 
 Given = Mapping[str, Any] | bytes
@@ -34,9 +34,7 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
     Raises ManifestError for what is wrong with the manifest and PermissionDenied for what is not theirs to write.
     With `only`, the manifest must be the one of that version.
     """
-    manifest = _manifest(given)
-    _refuse_strangers(manifest, by)
-    _refuse_others(manifest, only)
+    _refuse_others(_manifest(given, by), only)
     with transaction.atomic():
         result = import_manifest(given, by=by)
         comparison = against_predecessor(result.version)
@@ -54,14 +52,16 @@ def upload(given: Given, *, by: User, only: ToolkitVersion | None = None, is_tri
 
 def look(manifest: Manifest, *, by: User, only: ToolkitVersion | None = None) -> ToolkitVersion | None:
     """The version that a manifest would change, None if it would make one; only reads, and refuses like `upload`."""
-    _refuse_strangers(manifest, by)
+    _refuse_strangers(manifest.name, by)
     _refuse_others(manifest, only)
     return stored_as(manifest)
 
 
-def _manifest(given: Given) -> Manifest:
+def _manifest(given: Given, by: User) -> Manifest:
+    """The manifest that was given; of a toolkit that is not theirs to write no schema is judged."""
     file = manifestfiles.ManifestFile(document=given) if isinstance(given, Mapping) else manifestfiles.read(given)
     try:
+        _refuse_strangers(toolkit_in(file.document), by)
         return parse(file.document)
     except ManifestError as error:
         raise file.located(error) from None
@@ -72,10 +72,10 @@ def _refuse_others(manifest: Manifest, only: ToolkitVersion | None) -> None:
         raise ManifestError("metadata", f"this page edits {only}, and the manifest is {manifest}")
 
 
-def _refuse_strangers(manifest: Manifest, by: User) -> None:
-    toolkit = Toolkit.objects.filter(name__iexact=manifest.name).first()
+def _refuse_strangers(name: str, by: User) -> None:
+    toolkit = Toolkit.objects.filter(name__iexact=name).first()
     if toolkit is None:
         if not by.has_perm("registry.add_toolkit"):
             raise PermissionDenied("Making a toolkit needs the permission registry.add_toolkit.")
     elif not access.may(by, "publish", toolkit):
-        raise PermissionDenied(f"Writing versions of {manifest.name} needs the permission 'publish' on it.")
+        raise PermissionDenied(f"Writing versions of {name} needs the permission 'publish' on it.")

@@ -1,5 +1,6 @@
 """Who may write what over REST: everyone else is refused, and nothing has changed then."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from rest_framework.test import APIClient
 from audit.models import Event
 from policy import reviews
 from policy.models import Agent, Credential, Review
+from registry import manifestshape
 from registry.models import Toolkit, ToolkitVersion
+from registry.schemas import Problem
 from tests.factories.cast import Cast, cast_of
 from tests.factories.registry import draft, manifest, published
 
@@ -256,3 +259,21 @@ def test_fields_of_a_manifest_that_do_not_exist_are_refused_with_their_path(cast
     assert response.status_code == 422
     assert response.json()["errors"][0]["path"] == "metadata.state"
     assert not ToolkitVersion.objects.filter(major=4).exists()
+
+
+@pytest.mark.parametrize(("role", "status"), [("stranger", 403), ("reviewer", 403), ("agent", 403), ("publisher", 422)])
+@pytest.mark.parametrize("content_type", ["application/json", "application/yaml"])
+def test_schemas_are_judged_only_for_those_who_may_write_them(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, role: str, status: int, content_type: str
+) -> None:
+    judged: list[Any] = []
+
+    def judge(schema: Any) -> list[Problem]:
+        judged.append(schema)
+        return [Problem("", "no")]
+
+    monkeypatch.setattr(manifestshape, "input_problems", judge)
+    text = json.dumps(manifest("Calculator", "4.0.0"))
+    response = cast.api(role).post("/api/manifests/", text, content_type=content_type)
+    assert response.status_code == status
+    assert bool(judged) == (status == 422)
