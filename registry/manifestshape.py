@@ -53,7 +53,7 @@ class ToolManifest:
     capabilities: tuple[str, ...]
     idempotency: str
     input: dict[str, Any]
-    output: dict[str, Any] | bool | None
+    output: dict[str, Any] | None
     non_inferrable: tuple[str, ...]
     annotations: dict[str, Any]
     requirements: dict[str, Any]
@@ -208,6 +208,8 @@ def tool_of(value: Any, path: str, toolkit: str) -> ToolManifest:
     risk = RiskLevel.from_word(fields.choice("risk", [level.word for level in RiskLevel], "low"))
     takes = fields.raw("input", no_parameters())
     gives = value.get("output", {})
+    if isinstance(gives, bool):
+        raise ManifestError(fields.at("output"), "must be an object: {} for anything, or null for no output")
     for where, found in (("input", input_problems(takes)), ("output", [] if gives is None else problems(gives))):
         if found:
             raise ManifestError(_below(fields.at(where), found[0].path), found[0].reason)

@@ -59,6 +59,11 @@ def in_place(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from ((keyword, part) for part in schema.get(keyword, {}).values())
 
 
+def as_object(schema: Any) -> Any:
+    """The same schema without the short forms `true`, which is {}, and `false`; rows of earlier days may hold them."""
+    return ({} if schema else {"not": {}}) if isinstance(schema, bool) else schema
+
+
 def escaped(name: str) -> str:
     """A name as one step of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")

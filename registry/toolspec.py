@@ -8,6 +8,7 @@ from typing import Any
 from registry import durations
 from registry.models import Tool, ToolkitVersion
 from registry.risk import RiskLevel
+from registry.schemaparts import as_object
 from registry.schemas import CompiledSchema, compiled
 
 _BINDING = ("type", "dispatch", "timeout", "retry")
@@ -103,7 +104,7 @@ def spec_of(tool: Tool) -> ToolSpec:
         capabilities=tuple(sorted(capability.name for capability in tool.capabilities.all())),
         idempotency=tool.idempotency,
         input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        output_schema=as_object(tool.output_schema),
         non_inferrable=tuple(tool.non_inferrable),
         annotations=tool.annotations,
         requirements=tool.requirements,

@@ -10,6 +10,7 @@ from registry.api.bodies import Body
 from registry.models import Tool, Toolkit, ToolkitVersion
 from registry.models.toolkit import MAX_NAME
 from registry.risk import RiskLevel
+from registry.schemaparts import as_object
 
 RISKS = [(level.word, level.label) for level in RiskLevel]
 
@@ -105,6 +106,13 @@ class VersionSerializer(serializers.ModelSerializer[ToolkitVersion]):
         return [f"{version.toolkit.name}.{tool.name}@{version.version}" for tool in version.tools.all()]
 
 
+class OutputSchema(serializers.DictField):
+    """A schema, always told as an object."""
+
+    def to_representation(self, value: Any) -> Any:
+        return super().to_representation(as_object(value))
+
+
 class RuntimeSummary(serializers.Serializer[Any]):
     """Where a tool runs; the manifest holds the rest, for those who may read it."""
 
@@ -123,7 +131,7 @@ class ToolSerializer(serializers.ModelSerializer[Tool]):
     risk = Risk(read_only=True)
     capabilities = serializers.SerializerMethodField()
     input_schema = serializers.DictField(read_only=True)
-    output_schema = serializers.DictField(read_only=True, allow_null=True)
+    output_schema = OutputSchema(read_only=True, allow_null=True)
     non_inferrable = serializers.ListField(child=serializers.CharField(), read_only=True)
     annotations = serializers.DictField(read_only=True)
     icons = serializers.SerializerMethodField()

@@ -8,9 +8,12 @@ from django.test import Client
 
 from audit.models import Event
 from execution.models import Call
+from execution.protocols.otc.definitions import definition
 from execution.protocols.otc.version import SCHEMA
 from policy.agents import NewAgent
-from registry.models import ToolkitVersion
+from registry.models import Tool, ToolkitVersion
+from registry.toolspec import spec_of
+from tests.factories.registry import draft
 from tests.protocols.specification import must_be
 from tests.protocols.toolkits import Hands
 from tests.protocols.wire import OTC, get, post
@@ -161,6 +164,19 @@ def test_definitions_follow_the_prose(client: Client, robot: NewAgent, toolkits:
         "description": "The draft.",
         "value": {"type": ["string", "null"], "description": "The draft."},
     }
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        (True, {"available_modes": ["value", "null", "error"], "value": {}}),
+        (False, {"available_modes": ["value", "error"], "value": {"not": {}}}),
+    ],
+)
+def test_an_output_that_was_stored_as_true_or_false_is_told_as_an_object(stored: bool, told: dict[str, Any]) -> None:
+    tool = Tool.objects.get(version=draft("Old", "1.0.0"))
+    tool.output_schema = stored
+    assert definition(spec_of(tool))["output"] == told
 
 
 def test_the_drafts_list_has_a_tag_of_its_own(client: Client, robot: NewAgent, toolkits: Toolkits) -> None:

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from policy import agents
-from registry.models import Toolkit
+from registry.models import Tool, Toolkit
 from tests.factories.cast import Cast, cast_of
 from tests.factories.registry import draft, numbers, published
 
@@ -199,6 +199,15 @@ def test_a_tool_is_found_by_its_id_or_as_the_latest(api: APIClient) -> None:
     assert (tool["id"], tool["flat_name"], tool["risk"]) == ("Calculator.Add@1.0.0", "Calculator_Add", "low")
     assert tool["input_schema"] == numbers("a", "b")
     assert tool["runtime"] == {"type": "http", "dispatch": "queue"}
+
+
+@pytest.mark.parametrize(("stored", "told"), [(True, {}), (False, {"not": {}}), (None, None), ({}, {})])
+def test_an_output_that_was_stored_as_true_or_false_is_told_as_an_object(
+    api: APIClient, stored: object, told: object
+) -> None:
+    Tool.objects.filter(version=draft("Calculator", "3.0.0")).update(output_schema=stored)
+    listed = {tool["id"]: tool for tool in api.get("/api/tools/").json()["results"]}
+    assert listed["Calculator.Add@3.0.0"]["output_schema"] == told
 
 
 def test_two_versions_are_compared_with_reasons(api: APIClient) -> None:

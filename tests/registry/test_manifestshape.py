@@ -35,6 +35,8 @@ def refusal(document: Any) -> ManifestError:
         ({"input": numbers(x={"pattern": "(?=a)"})}, "spec.tools[0].input.properties.x.pattern"),
         ({"input": numbers(x={"$ref": "http://127.0.0.1/"})}, "spec.tools[0].input.properties.x.$ref"),
         ({"output": {"type": "nothing"}}, "spec.tools[0].output.type"),
+        ({"output": True}, "spec.tools[0].output"),
+        ({"output": False}, "spec.tools[0].output"),
         ({"nonInferrable": ["zz"]}, "spec.tools[0].nonInferrable[0]"),
         ({"annotations": ["x"]}, "spec.tools[0].annotations"),
         ({"annotations": {"x": {}}}, "spec.tools[0].annotations.x"),
@@ -76,6 +78,12 @@ def refusal(document: Any) -> ManifestError:
 )
 def test_what_is_wrong_is_told_with_its_path(change: dict[str, Any], path: str) -> None:
     assert refusal(manifest("Calculator", "1.0.0", change)).path == path
+
+
+def test_who_writes_true_for_an_output_is_told_what_to_write() -> None:
+    reason = refusal(manifest("Calculator", "1.0.0", {"output": True})).reason
+    assert "{} for anything" in reason
+    assert "null for no output" in reason
 
 
 @pytest.mark.parametrize(
