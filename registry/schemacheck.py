@@ -111,7 +111,8 @@ def _own_problems(pointer: str, schema: dict[str, Any]) -> Iterator[Problem]:
     for keyword, reason in _REFUSED.items():
         if keyword in schema:
             yield Problem(f"{pointer}/{keyword}", reason)
-    if "$schema" in schema and (pointer or schema["$schema"] not in DIALECTS):
+    dialect = schema.get("$schema")
+    if "$schema" in schema and (pointer or not isinstance(dialect, str) or dialect not in DIALECTS):
         yield Problem(f"{pointer}/$schema", f"only {min(DIALECTS)} is known, and only at the top")
 
 

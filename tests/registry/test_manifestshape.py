@@ -35,6 +35,8 @@ def refusal(document: Any) -> ManifestError:
         ({"input": numbers(x={"pattern": "(?=a)"})}, "spec.tools[0].input.properties.x.pattern"),
         ({"input": numbers(x={"$ref": "http://127.0.0.1/"})}, "spec.tools[0].input.properties.x.$ref"),
         ({"output": {"type": "nothing"}}, "spec.tools[0].output.type"),
+        ({"output": {"$schema": []}}, "spec.tools[0].output.$schema"),
+        ({"input": {"type": "object", "$schema": {}}}, "spec.tools[0].input.$schema"),
         ({"output": True}, "spec.tools[0].output"),
         ({"output": False}, "spec.tools[0].output"),
         ({"nonInferrable": ["zz"]}, "spec.tools[0].nonInferrable[0]"),
