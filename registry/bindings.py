@@ -13,6 +13,7 @@ TYPES = ("python", "http", "external", "grpc", "webhook-callback", "container", 
 WITH_SOURCE = ("python", "wasm")  # what these run lies in the files beside the manifest
 MAX_TIMEOUT = 3600.0
 MAX_INLINE = 5.0
+MAX_BACKOFF = 86_400.0
 
 _SHARED = ("type", "dispatch", "timeout", "retry")
 _RETRY = ("maxAttempts", "backoff", "maxBackoff", "jitter")
@@ -31,9 +32,9 @@ def runtime(value: Any, path: str, risk: RiskLevel) -> dict[str, Any]:
     kind = Fields(value, path, _every_field()).choice("type", TYPES)
     fields = Fields(value, path, (*_SHARED, *_OPTIONS[kind]))
     dispatch = fields.choice("dispatch", ("queue", "inline"), "queue")
-    timeout = _duration(fields, "timeout", "5s" if dispatch == "inline" else "30s")
-    if not 0 < durations.seconds(timeout) <= MAX_TIMEOUT:
-        raise ManifestError(fields.at("timeout"), f"must be longer than nothing and at most {MAX_TIMEOUT:g}s")
+    timeout = _duration(fields, "timeout", "5s" if dispatch == "inline" else "30s", most=MAX_TIMEOUT)
+    if durations.seconds(timeout) == 0:
+        raise ManifestError(fields.at("timeout"), "must be longer than nothing")
     if dispatch == "inline":
         if risk.needs_review:
             raise ManifestError(fields.at("dispatch"), "inline is only for tools of low or medium risk")
@@ -104,15 +105,17 @@ def _retry(value: Any, path: str) -> dict[str, Any]:
     fields = Fields(value, path, _RETRY)
     return {
         "maxAttempts": fields.whole("maxAttempts", 1, least=1, most=20),
-        "backoff": _duration(fields, "backoff", "0s"),
-        "maxBackoff": _duration(fields, "maxBackoff", "30s"),
+        "backoff": _duration(fields, "backoff", "0s", most=MAX_BACKOFF),
+        "maxBackoff": _duration(fields, "maxBackoff", "30s", most=MAX_BACKOFF),
         "jitter": fields.choice("jitter", ("none", "full", "equal"), "none"),
     }
 
 
-def _duration(fields: Fields, name: str, default: str) -> str:
+def _duration(fields: Fields, name: str, default: str, *, most: float) -> str:
     text = text_at(fields.at(name), fields.raw(name, default))
     try:
+        if durations.seconds(text) > most:
+            raise ManifestError(fields.at(name), f"must be at most {durations.short(int(most))}")
         return durations.normal(text)
     except ValueError as error:
         raise ManifestError(fields.at(name), str(error)) from None

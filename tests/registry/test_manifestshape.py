@@ -54,6 +54,9 @@ def refusal(document: Any) -> ManifestError:
         ({"runtime": {"type": "session", "timeout": "30"}}, "spec.tools[0].runtime.timeout"),
         ({"runtime": {"type": "session", "timeout": "0s"}}, "spec.tools[0].runtime.timeout"),
         ({"runtime": {"type": "session", "timeout": "2h"}}, "spec.tools[0].runtime.timeout"),
+        ({"runtime": {"type": "session", "timeout": "999999999h"}}, "spec.tools[0].runtime.timeout"),
+        ({"runtime": {"type": "session", "retry": {"backoff": "999999999h"}}}, "spec.tools[0].runtime.retry.backoff"),
+        ({"runtime": {"type": "session", "retry": {"maxBackoff": "25h"}}}, "spec.tools[0].runtime.retry.maxBackoff"),
         ({"runtime": {"type": "session", "timeout": 30}}, "spec.tools[0].runtime.timeout"),
         ({"runtime": {"type": "session", "retry": {"attempts": 2}}}, "spec.tools[0].runtime.retry.attempts"),
         ({"runtime": {"type": "session", "retry": {"maxAttempts": 0}}}, "spec.tools[0].runtime.retry.maxAttempts"),
@@ -126,6 +129,13 @@ def test_an_endpoint_is_a_plain_http_address(endpoint: str) -> None:
 )
 def test_a_document_that_is_no_manifest_is_refused(document: Any, path: str) -> None:
     assert refusal(document).path == path
+
+
+def test_the_longest_durations_are_read_back_as_they_are_kept() -> None:
+    longest = {"type": "session", "timeout": "1h", "retry": {"backoff": "86399999ms", "maxBackoff": "24h"}}
+    parsed = parse(manifest("Calculator", "1.0.0", {"runtime": longest}))
+    assert parse(parsed.document()) == parsed
+    assert parsed.tools[0].runtime["retry"]["maxBackoff"] == "86400s"
 
 
 def test_each_runtime_type_takes_what_it_needs() -> None:
