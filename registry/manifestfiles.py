@@ -1,7 +1,6 @@
 """Where manifests come from: a text, a file, or a folder; YAML, JSON or Python."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from registry.fields import ManifestError
 from registry.manifestshape import parse
 from registry.strictjson import StrictJSONError
 from registry.strictjson import loads as load_json
-from registry.yamlreading import YAMLError
+from registry.yamlreading import Lines, YAMLError
 
 MAX_BYTES = 1_000_000
 
@@ -35,16 +34,14 @@ class ManifestFile:
     document: Any
     name: str = ""
     folder: Path | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Lines | None = None
     json: bytes = b""  # the text of a document whose lines nobody has counted yet
 
     def located(self, error: ManifestError) -> ManifestError:
         """The same error with its line, or that of the nearest place around it, and the file."""
-        line, path = error.line, error.path
-        lines = self.with_lines().lines if path and line is None else {}
-        while line is None and path:
-            line = lines.get(path)
-            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        line = error.line
+        if line is None and error.path and (lines := self.with_lines().lines) is not None:
+            line = lines.nearest(error.path)
         if self.name:
             return ManifestFileError(error.path, error.reason, line, self.name)
         return ManifestError(error.path, error.reason, line)
@@ -98,12 +95,12 @@ def in_folder(folder: Path) -> list[ManifestFile]:
     return [ordered[key] for key in sorted(ordered)]
 
 
-def _lines_of_json(text: bytes) -> Mapping[str, int]:
+def _lines_of_json(text: bytes) -> Lines | None:
     """JSON is YAML as well, and our reader of that one counts lines; what it cannot read has none."""
     try:
         return yamlreading.read(text)[1]
     except YAMLError:
-        return {}
+        return None
 
 
 def _is_manifest(path: Path) -> bool:

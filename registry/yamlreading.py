@@ -16,6 +16,7 @@ _TRUE = re.compile(r"true|True|TRUE")
 _FALSE = re.compile(r"false|False|FALSE")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,20}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_PLACE = re.compile(r"\[([0-9]{1,6})\]")
 _UNSPEAKABLE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
@@ -29,17 +30,56 @@ class YAMLError(ValueError):
 
 
 @dataclass(slots=True)
+class Lines:
+    """The line of a value, and the lines of its parts; what has no parts is only a number."""
+
+    line: int
+    parts: "dict[str, Lines | int] | list[Lines | int]"
+
+    def __getitem__(self, path: str) -> int:
+        """The line of a path such as spec.tools[0].name; KeyError if there is none."""
+        line, rest = self._followed(path)
+        if rest or line is None:
+            raise KeyError(path)
+        return line
+
+    def nearest(self, path: str) -> int | None:
+        """The line of a path, or of the nearest place around it; None if that is the whole."""
+        return self._followed(path)[0]
+
+    def _followed(self, path: str) -> tuple[int | None, str]:
+        """The line of as much of a path as is there, and the rest of it."""
+        here: Lines | int = self
+        line, rest = None, path if path[:1] in {"", "["} else f".{path}"
+        while rest and isinstance(here, Lines) and (step := _step(here.parts, rest)) is not None:
+            here, rest = step
+            line = here.line if isinstance(here, Lines) else here
+        return line, rest
+
+
+def _step(parts: "dict[str, Lines | int] | list[Lines | int]", path: str) -> "tuple[Lines | int, str] | None":
+    """The part through which a path goes on, and the rest of the path; the longest, as names may hold dots."""
+    if isinstance(parts, list):
+        place = _PLACE.match(path)
+        is_there = place is not None and int(place[1]) < len(parts)
+        return (parts[int(place[1])], path[place.end() :]) if place and is_there else None
+    names = [name for name in parts if path.startswith(name, 1) and path[len(name) + 1 :][:1] in {"", ".", "["}]
+    name = max(names, key=len, default=None) if path.startswith(".") else None
+    return None if name is None else (parts[name], path[len(name) + 1 :])
+
+
+@dataclass(slots=True)
 class _Open:
     """A list or mapping whose end has not come yet."""
 
     value: Any
-    path: str
-    line: int
+    lines: Lines
+    line: int = 0  # of the key
     key: str | None = None
 
 
-def read(text: bytes) -> tuple[Any, dict[str, int]]:
-    """The value of one document, and the line on which each path such as spec.tools[0].name stands."""
+def read(text: bytes) -> tuple[Any, Lines]:
+    """The value of one document, and the lines on which its parts stand."""
     if len(text) > MAX_BYTES:
         raise YAMLError(f"is larger than {MAX_BYTES} bytes")
     try:
@@ -60,11 +100,10 @@ class _Builder:
 
     def __init__(self) -> None:
         self._stack: list[_Open] = []
-        self._lines: dict[str, int] = {}
         self._count = 0
-        self._result: list[Any] = []
+        self._result: list[tuple[Any, Lines]] = []
 
-    def build(self, source: str) -> tuple[Any, dict[str, int]]:
+    def build(self, source: str) -> tuple[Any, Lines]:
         documents = 0
         for event in yaml.parse(source, Loader=yaml.CSafeLoader):
             line = event.start_mark.line + 1
@@ -85,13 +124,14 @@ class _Builder:
                     self._stack.pop()
         if not self._result:
             raise YAMLError("is empty")
-        return self._result[0], self._lines
+        return self._result[0]
 
     def _open(self, container: Any, line: int) -> None:
         if len(self._stack) >= MAX_DEPTH:
             raise YAMLError(f"is nested more than {MAX_DEPTH} levels deep", line)
-        path = self._place(container, line)
-        self._stack.append(_Open(container, path, line))
+        lines = Lines(line, [] if isinstance(container, list) else {})
+        self._place(container, lines, line)
+        self._stack.append(_Open(container, lines))
 
     def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
         holder = self._stack[-1] if self._stack else None
@@ -99,32 +139,31 @@ class _Builder:
             if event.value == "<<" and not event.style:
                 raise YAMLError("uses a merge key; write the content out", line)
             if event.value in holder.value:
-                raise YAMLError(f"holds the key {event.value!r} twice", line)
+                raise YAMLError(f"holds the key {event.value[:100]!r} twice", line)
             holder.key, holder.line = event.value, line
         else:
-            self._place(event.value if event.style else _plain(event.value, line), line)
+            self._place(event.value if event.style else _plain(event.value, line), line, line)
 
-    def _place(self, value: Any, line: int) -> str:
-        """Puts a value where it belongs and remembers its line."""
+    def _place(self, value: Any, lines: Lines | int, line: int) -> None:
+        """Puts a value where it belongs, and its line beside it."""
         self._count += 1
         if self._count > MAX_VALUES:
             raise YAMLError(f"holds more than {MAX_VALUES} values", line)
         if not self._stack:
-            self._result.append(value)
-            path = ""
-        else:
-            holder = self._stack[-1]
-            if isinstance(holder.value, list):
-                path = f"{holder.path}[{len(holder.value)}]"
-                holder.value.append(value)
-            elif holder.key is None:
-                raise YAMLError("has a key that is not a text", line)
-            else:
-                path = f"{holder.path}.{holder.key}" if holder.path else holder.key
-                holder.value[holder.key] = value
-                holder.key, line = None, holder.line  # a field stands where its name does
-        self._lines[path] = line
-        return path
+            self._result.append((value, lines if isinstance(lines, Lines) else Lines(lines, [])))
+            return
+        holder = self._stack[-1]
+        if isinstance(holder.lines.parts, list):
+            holder.value.append(value)
+            holder.lines.parts.append(lines)
+            return
+        if holder.key is None:
+            raise YAMLError("has a key that is not a text", line)
+        if isinstance(lines, Lines):
+            lines.line = holder.line  # a field stands where its name does
+        holder.value[holder.key] = value
+        holder.lines.parts[holder.key] = lines if isinstance(lines, Lines) else holder.line
+        holder.key = None
 
 
 def _refuse_extras(event: Any, line: int) -> None:

@@ -1,6 +1,7 @@
 """YAML from strangers is plain data, or it is refused."""
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -82,6 +83,30 @@ def test_text_that_is_not_utf8_is_refused() -> None:
 
 def test_a_refusal_names_the_line() -> None:
     assert refusal("a: 1\nb: 2\na: 3").line == 3
+
+
+def test_lines_are_found_by_path_or_by_the_nearest_place_around_it() -> None:
+    lines = read(b"a:\n  b.c:\n    - x\n    - {d: 1,\n       e: [2]}\n  b:\n    c: 1\n'': {f: 1}\n")[1]
+    assert [lines[path] for path in ("a", "a.b.c", "a.b.c[0]", "a.b.c[1].e[0]", "a.b")] == [1, 2, 3, 5, 6]
+    assert [lines.nearest(path) for path in ("a.b.c[1].x.y", "a.b.c[2]", "a.x", "a[0]")] == [4, 2, 1, 1]
+    assert lines.nearest("x") is None
+    assert lines.nearest("x[999999999999]") is None
+    assert read(b"- 1\n- 2\n")[1]["[1]"] == 2
+    for path in ("a.x", "x", "", "a.b.c[2]", "[0]"):
+        with pytest.raises(KeyError):
+            lines[path]
+
+
+@pytest.mark.parametrize("length", [2_000, 20_000, 400_000])
+def test_a_long_key_over_many_values_takes_no_memory_for_each_of_them(length: int) -> None:
+    text = b'? "' + b"k" * length + b'"\n: [' + b"1," * 40_000 + b"]"
+    tracemalloc.start()
+    try:
+        lines = read(text)[1]
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    assert lines["k" * length + "[39999]"] == 2
 
 
 def test_what_is_written_is_read_back_as_it_was() -> None:
