@@ -108,6 +108,7 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_read(opened: Ope
 def test_when_the_client_leaves_the_session_is_ended_and_nothing_stays(opened: Open) -> None:
     desk, stub = opened(Old())
     connect(desk)
+    assert until(lambda: "GET" in [seen.verb for seen in stub.seen])  # it listens beside, as soon as it is connected
     assert desk.close() == 0
     assert stub.seen[-1].verb == "DELETE"
     assert stub.seen[-1].headers["mcp-session-id"] == "session-1"

@@ -6,7 +6,7 @@ import http.client
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -136,9 +136,10 @@ def test_a_body_in_chunks_is_read_and_one_that_breaks_off_does_nothing(laborator
             for name, value in (given | {"Transfer-Encoding": "chunked"}).items():
                 connection.putheader(name, value)
             connection.endheaders()
-            for chunk in chunks:
-                connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
-            connection.send(b"no number\r\n" if is_broken else b"0\r\n\r\n")
+            with suppress(BrokenPipeError):  # what is too large is refused before all of it was sent
+                for chunk in chunks:
+                    connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                connection.send(b"no number\r\n" if is_broken else b"0\r\n\r\n")
             response = connection.getresponse()
             return response.status, json.loads(response.read())
 
@@ -147,7 +148,7 @@ def test_a_body_in_chunks_is_read_and_one_that_breaks_off_does_nothing(laborator
     assert (status, told["result"]) == (200, "in chunks")
     assert sent("/tools/call", b'{"request": ', asked % b"at a door", b"}")[0] == 200
     for path in ("/api/calls/", f"/api/calls/{told['id']}/cancel/"):
-        assert (sent(path, *[b" " * 100_000] * 13)[0], sent(path, is_broken=True)[0]) == (413, 400)
+        assert (sent(path, *[b" " * 100_000] * 10, b" ")[0], sent(path, is_broken=True)[0]) == (413, 400)
     assert sent("/api/calls/", (asked % b"cut off")[:-1], is_broken=True)[0] == 400
 
 
