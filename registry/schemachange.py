@@ -8,7 +8,17 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator
 
 from audit.canonical import canonical
-from registry.schemaconjuncts import AT_LEAST, AT_MOST, BESIDE, apart, conjuncts, joined, references_in, same_references
+from registry.schemaconjuncts import (
+    AT_LEAST,
+    AT_MOST,
+    BESIDE,
+    apart,
+    conjuncts,
+    joined,
+    references_in,
+    same_references,
+    settled,
+)
 from registry.schemaparts import validator
 from registry.schemareach import ANYTHING, Reach, reach
 
@@ -66,6 +76,7 @@ class Comparison:
             yield "", "is too large to be compared in full"
 
     def _compare(self, old: Any, new: Any, path: str) -> Iterator[Change]:
+        old, new = settled(self._old, old), settled(self._new, new)  # else each place that refers were a pair
         pair = (id(old), id(new))
         if pair in self._met:
             return

@@ -12,6 +12,8 @@ AT_MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxPropertie
 # What these evaluate depends on the value.
 BESIDE = (*IN_PLACE_ONE, *IN_PLACE_LISTS, *IN_PLACE_MAPS, "contains")
 
+_REFERRING = NOTES | {"$ref"}
+
 Conjunct = dict[str, Any] | None  # None accepts nothing
 
 # Keywords that mean something only with one another stay in one conjunct.
@@ -43,6 +45,18 @@ def conjuncts(root: Any, schema: Any) -> list[Conjunct]:
             return made
         seen.add(pointer)
         schema = find(root, pointer)
+
+
+def settled(root: Any, schema: Any) -> Any:
+    """The schema that one leads to which says nothing but a `$ref`; any other one itself."""
+    seen: set[str] = set()
+    while isinstance(schema, dict) and "$ref" in schema and schema.keys() <= _REFERRING:
+        pointer = pointer_of(schema["$ref"])
+        if pointer in seen:
+            break
+        seen.add(pointer)
+        schema = find(root, pointer)
+    return schema
 
 
 def apart(parts: list[Conjunct]) -> list[Conjunct]:

@@ -173,6 +173,22 @@ def test_a_comparison_comes_to_an_end_and_what_it_did_not_look_at_is_told(old: A
     assert time.process_time() - start < 1
 
 
+@pytest.mark.parametrize(("definitions", "references"), [(30, 4), (60, 3), (12, 10), (80, 1)])
+def test_forms_that_refer_to_one_another_in_an_ordinary_way_are_compared_to_the_end(
+    definitions: int, references: int
+) -> None:
+    def form(note: str) -> dict[str, Any]:
+        members = [
+            {f"m{other}": {"$ref": f"#/$defs/d{(number + other) % definitions}"} for other in range(1, references + 1)}
+            for number in range(definitions)
+        ]
+        defs: dict[str, Any] = {f"d{number}": {"properties": each} for number, each in enumerate(members)}
+        return {"$ref": "#/$defs/d0", "$defs": defs | {"d1": defs["d1"] | {"description": note}}}
+
+    assert problems(form("a")) == []
+    assert list(Comparison(form("a"), form("b"), is_promise=True).narrowings()) == []
+
+
 def test_the_same_is_the_same_however_large_it_is() -> None:
     assert list(Comparison(ring(400), ring(400), is_promise=True).narrowings()) == []
 
@@ -182,4 +198,4 @@ def test_many_names_under_many_patterns_are_compared_in_time() -> None:
     assert problems(old) == problems(new) == []
     start = time.process_time()
     assert list(Comparison(old, new).narrowings()) == []
-    assert time.process_time() - start < 0.4
+    assert time.process_time() - start < 1
