@@ -34,6 +34,7 @@ _REFERRING = NOTES | {"$ref"}
 _HOP: dict[str, Any] = {"$ref": "#"}  # stands for each schema that only refers to another one
 
 Bag = Counter[int]  # schemas by their identity, and how often each of them judges
+Schemas = list[tuple[dict[str, Any], int]]  # the same, themselves
 
 
 class TooComplex(ValueError):
@@ -186,30 +187,39 @@ class _Machine:
         schemas = [(self._schemas[identity], count) for identity, count in bag.items()]
         self._spend(len(schemas))
         named = [(schema, count) for schema, count in schemas if not _ABOUT_MEMBERS.isdisjoint(schema)]
-        names = dict.fromkeys(name for schema, _ in named for name in schema.get("properties", ()))
-        state.names = {name: self._state(self._below_name(named, name)) for name in names}
-        state.other_name = self._state(self._below_name(named, None))
+        others, owners = self._members(named)
+        state.names = {name: self._state(self._below_name(others, own, name)) for name, own in owners.items()}
+        state.other_name = self._state(others)
         placed = [(schema, count) for schema, count in schemas if not _ABOUT_ITEMS.isdisjoint(schema)]
         longest = max((len(schema.get("prefixItems", ())) for schema, _ in placed), default=0)
         state.prefix = [self._state(self._below_item(placed, index)) for index in range(longest)]
         state.rest = self._state(self._below_item(placed, longest))
 
-    def _below_name(self, schemas: list[tuple[dict[str, Any], int]], name: str | None) -> Bag:
-        self._spend(1 + len(schemas))
-        seeds = Bag()
+    def _members(self, schemas: Schemas) -> tuple[Bag, dict[str, Schemas]]:
+        """What judges a member that has no name of its own, and which of the schemas have one for which member."""
+        others = Bag()
+        owners: dict[str, Schemas] = {}
         for schema, count in schemas:
-            if name is not None and name in schema.get("properties", ()):
-                self._add(schema["properties"][name], count, seeds)
-            elif "additionalProperties" in schema:
-                self._add(schema["additionalProperties"], count, seeds)
-            for part in schema.get("patternProperties", {}).values():  # any name may match any pattern
-                self._add(part, count, seeds)
-            for keyword in ("unevaluatedProperties", "propertyNames"):
-                self._add(schema.get(keyword), count, seeds)
-        self._spend(len(seeds))
-        return seeds
+            patterns, own = schema.get("patternProperties", {}), schema.get("properties", {})
+            self._spend(1 + len(patterns) + len(own))
+            for part in patterns.values():  # any name may match any pattern
+                self._add(part, count, others)
+            for keyword in ("additionalProperties", "unevaluatedProperties", "propertyNames"):
+                self._add(schema.get(keyword), count, others)
+            for name in own:
+                owners.setdefault(name, []).append((schema, count))
+        return others, owners
 
-    def _below_item(self, schemas: list[tuple[dict[str, Any], int]], index: int) -> Bag:
+    def _below_name(self, others: Bag, owners: Schemas, name: str) -> Bag:
+        """A schema that names a member judges it by that, and no longer as one of those without a name."""
+        self._spend(1 + len(others) + len(owners))
+        seeds = others.copy()
+        for schema, count in owners:
+            self._add(schema.get("additionalProperties"), -count, seeds)
+            self._add(schema["properties"][name], count, seeds)
+        return +seeds
+
+    def _below_item(self, schemas: Schemas, index: int) -> Bag:
         self._spend(1 + len(schemas))
         seeds = Bag()
         for schema, count in schemas:

