@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-MAX_NAME = 100  # characters of an unknown field that are told
+MAX_TOLD = 300  # characters of a path that are told
 
 
 class ManifestError(Exception):
@@ -18,7 +18,12 @@ class ManifestError(Exception):
 
     def __str__(self) -> str:
         place = [f"line {self.line}"] if self.line else []
-        return ": ".join([*place, *([self.path] if self.path else []), self.reason])
+        return ": ".join([*place, *([self.told_path] if self.path else []), self.reason])
+
+    @property
+    def told_path(self) -> str:
+        """The path for people; a document may have a name of any length."""
+        return self.path if len(self.path) <= MAX_TOLD else f"{self.path[:MAX_TOLD]}…"
 
 
 class Fields:
@@ -31,10 +36,9 @@ class Fields:
         self._value = value
         for name in value:
             if name not in known:
-                told = str(name)[:MAX_NAME]
-                close = get_close_matches(told, known, 1)
+                close = get_close_matches(str(name)[:MAX_TOLD], known, 1)
                 hint = f"; did you mean {close[0]}?" if close else ""
-                raise ManifestError(self.at(told), f"is not a known field{hint}")
+                raise ManifestError(self.at(str(name)), f"is not a known field{hint}")
 
     def at(self, name: str) -> str:
         """The path of a field."""

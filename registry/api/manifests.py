@@ -67,7 +67,7 @@ class ManifestView(APIView):
                 raise ManifestError("", "must be a mapping of fields")
             done = upload(given, by=who(request), is_trial=is_trial)
         except ManifestError as error:
-            wrong = {"path": error.path, "line": error.line, "reason": error.reason}
+            wrong = {"path": error.told_path, "line": error.line, "reason": error.reason}
             raise Refused(422, "invalid_manifest", str(error), errors=[wrong]) from error
         is_new = done.outcome == "created" and not is_trial
         return Response(_shown(done, is_trial), status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)

@@ -65,7 +65,7 @@ def test_of_many_unknown_fields_ten_are_named_shortly_and_the_others_counted(cas
 
 def test_an_unknown_field_of_a_manifest_is_named_shortly(cast: Cast) -> None:
     answer = cast.api("publisher").post("/api/manifests/", {"x" * 500_000: 1}, format="json")
-    assert answer.json()["errors"][0]["path"] == "x" * 100
+    assert answer.json()["errors"][0]["path"] == "x" * 300 + "…"
     assert len(answer.content) < 1_000
 
 
