@@ -88,6 +88,8 @@ def _close_to_others(path: Path) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             path.chmod(0o600)
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:  # some file systems say yes and change nothing
+                raise ImproperlyConfigured(f"{path} stays open to others (mode {mode:04o}) on this file system")
             logger.warning("%s was open to others (mode %04o); it is 0600 again", path, mode)
     except OSError as error:
         raise ImproperlyConfigured(f"{path} cannot be kept from others: {error.strerror}") from None
@@ -97,10 +99,10 @@ def _read(path: Path) -> Keys:
     try:
         stored = json.loads(path.read_text())
         return Keys(
-            django=_given(stored["django"]),
+            django=_given(stored["django"], str),
             audit=_decoded(stored["audit"]),
             seal_seed=_decoded(stored["seal_seed"]),
-            sealing=_given({key_id: _decoded(value) for key_id, value in stored["sealing"].items()}),
+            sealing=_given({key_id: _decoded(value) for key_id, value in stored["sealing"].items()}, dict),
         )
     except OSError as error:
         raise ImproperlyConfigured(f"{path} cannot be read: {error.strerror}") from None
@@ -108,8 +110,8 @@ def _read(path: Path) -> Keys:
         raise ImproperlyConfigured(f"{path} is damaged: restore it, for nothing else holds these keys") from None
 
 
-def _given(value: Given) -> Given:
-    if not value:
+def _given(value: Given, kind: type) -> Given:
+    if not value or not isinstance(value, kind):
         raise ValueError
     return value
 

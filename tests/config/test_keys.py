@@ -48,6 +48,13 @@ def test_keys_are_made_for_a_database_without_events(tmp_path: Path) -> None:
     assert keys.from_home(tmp_path, database) == keys.from_home(tmp_path, database)
 
 
+def test_a_file_that_nothing_closes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "keys.json").write_text(json.dumps(WHOLE))
+    (tmp_path / "keys.json").chmod(0o644)
+    monkeypatch.setattr(Path, "chmod", lambda *_: None)  # as on file systems without owners
+    assert "stays open to others" in refusal_of(tmp_path)
+
+
 def test_no_keys_are_made_while_the_database_cannot_be_asked(tmp_path: Path) -> None:
     assert "cannot be found out" in refusal_of(tmp_path, env.database("postgres://u:hunter2@127.0.0.1:1/db"))
     assert list(tmp_path.iterdir()) == []
