@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
 
+from execution.protocols.base import JSON
 from execution.protocols.bodies import unmeasured
 from execution.protocols.unseen import door_of
 from registry.api import errors
@@ -63,6 +64,9 @@ class ChunkedBodies:
         is_reading = request.method in ("GET", "HEAD", "OPTIONS")
         if is_reading or not _is_chunked(request) or door_of(view, request) is not None:  # doors read for themselves
             return None
+        if request.content_type != JSON:  # a form or YAML that breaks off is still one: half of it would take effect
+            message = "Send Content-Length; only JSON may come without."
+            return errors.refused(errors.Refused(411, "length_required", message))
         most = MAX_BYTES if request.path_info.startswith("/api/") else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         try:
             body = unmeasured(request.META["wsgi.input"], most)
