@@ -39,6 +39,7 @@ MAX_TEXT = 4_000
 _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 _CANCELLABLE = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
+_REFUSALS = 7  # tries that the tables may refuse: some 4 seconds, well within a lease
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 UNSHOWABLE = Failure(
     code=ErrorCode.EXECUTION_FAILED,
@@ -314,12 +315,14 @@ def _finish(
 
 def insist(claim: Claim, write: Callable[[], bool]) -> bool:
     """The tool has run: a broken connection or a neighbour's event on the chain must not lose what it returned."""
+    refusals = 0
     for pause in _PAUSES:
         try:
             return write()
-        except (
-            IntegrityError
-        ) as error:  # mostly a neighbour's event, else whoever guards the tables says no for a while
+        except IntegrityError as error:  # a neighbour's event, or whoever guards the tables says no for a while
+            refusals += 1
+            if refusals == _REFUSALS:
+                raise
             if pause and not connection.in_atomic_block:
                 _wait(claim, error, pause)
             claim.chain.move_to(_tail(claim))
