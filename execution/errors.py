@@ -90,7 +90,7 @@ class Failure:
     is_final: bool = False  # another attempt is of no use, although one usually is after this code
     retry_after_ms: int | None = None
     additional_prompt_content: str = ""
-    parameter_errors: Mapping[str, str] = field(default_factory=dict)
+    parameter_errors: Mapping[str, str] = field(default_factory=dict)  # what is wrong with the whole has no name
     missing_requirements: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -98,6 +98,13 @@ class Failure:
     def is_denial(self) -> bool:
         """Whether someone said no: policy, a person, or the tool itself, in its own words."""
         return self.code in _DENIALS or self.details.get("status") == "denied"
+
+    def by_parameter(self, whole: str = "input") -> dict[str, str]:
+        """What is wrong with which parameter, all of them under a name; a parameter may have the name of the whole."""
+        told = {name: why for name, why in self.parameter_errors.items() if name}
+        if (why := self.parameter_errors.get("")) is not None:
+            told[whole] = f"{why}; {told[whole]}" if whole in told else why
+        return told
 
     def as_json(self) -> dict[str, Any]:
         """The stored form; empty fields are left out, `from_json` reads it back."""

@@ -56,6 +56,20 @@ def test_a_fault_is_told_where_it_is(client: Client, robot: NewAgent, arguments:
     assert (response.status_code, response.json()["parameter_errors"]) == (422, told)
 
 
+def test_a_fault_of_the_whole_and_one_of_a_parameter_of_that_name_are_both_told(
+    client: Client, robot: NewAgent, publish: Publish
+) -> None:
+    odd = {
+        "type": "object",
+        "properties": {"input": {"type": "integer"}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    }
+    publish(manifest("Odd", "1.0.0", {"name": "Do", "description": "Does", "input": odd, "runtime": RUNTIME}))
+    response = post(client, OXP, {"request": {"tool_id": "Odd.Do", "input": {"input": "x"}}}, robot)
+
+    assert response.json()["parameter_errors"] == {"input": f"{WHOLE}; Must be an integer"}
+
+
 def test_a_fault_of_the_whole_has_a_name_at_other_doors_too(client: Client, robot: NewAgent) -> None:
     from execution.protocols.otc.version import SCHEMA
 

@@ -114,7 +114,7 @@ def _unknown_tool(exchange: Exchange, failure: Failure) -> RpcError:
 def _invalid_input(outcome: CallOutcome, failure: Failure, *, is_plain: bool) -> RpcError:
     """In the words of document 003: Parameter 'number1' is required."""
     said = [f"{_named(name)} {lowered(why)}" for name, why in failure.parameter_errors.items()]
-    more: dict[str, Any] = {"parameters": dict(failure.parameter_errors)}
+    more: dict[str, Any] = {"parameters": failure.by_parameter("arguments")}
     if (shown := _example(outcome)) is not None:
         more["example"] = shown
     detail = "; ".join(said) or failure.message

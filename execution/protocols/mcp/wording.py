@@ -21,7 +21,7 @@ _NEXT = {
 def told(outcome: CallOutcome, failure: Failure, example: Mapping[str, Any] | None) -> str:
     """What went wrong, then what would help."""
     lines = [failure.message]
-    lines += [f"- {name or 'arguments'}: {why}" for name, why in failure.parameter_errors.items()]
+    lines += [f"- {name}: {why}" for name, why in failure.by_parameter("arguments").items()]
     if example is not None:
         lines.append(f"An example of arguments that it takes: {orjson.dumps(example).decode()}")
     if failure.additional_prompt_content:

@@ -101,7 +101,7 @@ def _error(failure: Failure) -> dict[str, Any]:
     error = tool_error(failure)
     if failure.parameter_errors and not failure.developer_message:
         error["developer_message"] = "; ".join(
-            f"Parameter '{name or 'input'}': {message}" for name, message in failure.parameter_errors.items()
+            f"Parameter '{name}': {message}" for name, message in failure.by_parameter().items()
         )
     if failure.code.http == 202:  # the call goes on: the same call_id asked again will tell
         error["can_retry"] = True

@@ -103,7 +103,7 @@ def _error(outcome: CallOutcome, failure: Failure) -> dict[str, Any]:
     if failure.developer_message:
         error["developer_message"] = failure.developer_message
     if failure.parameter_errors:
-        error["parameter_errors"] = {name or "input": why for name, why in failure.parameter_errors.items()}
+        error["parameter_errors"] = failure.by_parameter()
     if failure.missing_requirements:
         error["missing_requirements"] = dict(failure.missing_requirements)
     if failure.additional_prompt_content:

@@ -126,7 +126,7 @@ def _error(code: ErrorCode, failure: Failure, known: Mapping[str, Any]) -> dict[
     details: dict[str, Any] = {**known, **failure.details}
     if failure.parameter_errors:
         details.setdefault("field", "request_id" if failure.code is ErrorCode.CALL_ID_REUSED else "input")
-        details["parameters"] = {name or "input": why for name, why in failure.parameter_errors.items()}
+        details["parameters"] = failure.by_parameter()
     if failure.missing_requirements and failure.code is not ErrorCode.APPROVAL_PENDING:
         details["missing_requirements"] = dict(failure.missing_requirements)
     if failure.developer_message:
