@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NoReturn, cast
 
 import orjson
+from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views import View
@@ -173,7 +174,9 @@ def _plain(value: Any) -> Any:
 
 
 def _mishap(error: Exception) -> Refusal:
-    """What a caller is told about trouble that is ours: to come again, or that we have a bug."""
+    """What a caller is told about trouble that no door knows of: to come again, or that we have a bug."""
+    if isinstance(error, SuspiciousOperation):
+        return Refusal("bad_request", "The request cannot be read: it has too many or wrong parameters")
     if isinstance(error, OperationalError | InterfaceError):
         log.error("the database did not answer: %s", error)
         message = "The tool server is temporarily unavailable"

@@ -1,8 +1,10 @@
 """ToolsView: what a caller may call, as its door describes it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponseBase
 
 from execution.protocols.base import AgentView
@@ -58,9 +60,9 @@ def meant(view: View, request: HttpRequest) -> View:
 
 
 def _wants_otc(request: HttpRequest) -> bool:
-    profile = request.GET.get("profile")
-    if profile is not None:
-        return profile.lower() == "otc"
+    with suppress(SuspiciousOperation):  # a query that cannot be read names no profile; the door says what is wrong
+        if (profile := request.GET.get("profile")) is not None:
+            return profile.lower() == "otc"
     offered = request.headers.get("Accept-Profile", "").lower().split(",")
     return any(each.partition(";")[0].strip(' <>"') == "otc" for each in offered)
 

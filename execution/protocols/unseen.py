@@ -12,8 +12,8 @@ from registry.api import errors
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """handler400, for doors and for all else."""
-    door = _door(request)
-    if door is None or not isinstance(exception, DisallowedHost):
+    door = _door(request) if isinstance(exception, DisallowedHost) else None
+    if door is None:
         return errors.bad_request(request, exception)
     return door.refused(Refusal("bad_request", errors.FOREIGN_HOST))
 
