@@ -266,11 +266,13 @@ def test_a_process_that_ends_abruptly_can_leave_nothing_either(folder: Path, tmp
 def test_a_call_that_runs_at_the_end_is_not_made_a_failure(make_pool: Callable[..., HostPool], folder: Path) -> None:
     pool = make_pool()
     with ThreadPoolExecutor(1) as threads:
-        napping = threads.submit(pool.run, folder=folder, request=request("nap", seconds=0.6), timeout=30)
-        time.sleep(0.2)
+        napping = threads.submit(pool.run, folder=folder, request=request("nap", seconds=1.0), timeout=30)
+        while not pool._busy:
+            time.sleep(0.01)
         start = time.monotonic()
         pool.end()
-        assert time.monotonic() - start < 0.1
+        assert time.monotonic() - start < 0.5
+        assert not napping.done()
         assert napping.result()["kind"] == "value"
     idle = pool.run(folder=folder, request=request("pid"), timeout=10)["value"]
     pool.end()
