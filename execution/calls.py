@@ -4,20 +4,18 @@ import contextlib
 import hashlib
 import logging
 import os
-import time
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
 from audit import trail
 from audit.canonical import canonical
 from audit.redaction import UNREDACTABLE, clip
 from audit.trail import Chain, Entry
-from execution import attempts, bell, breakers, hooks, moves, parking, reading, telemetry, waiting
+from execution import attempts, bell, breakers, hooks, insisting, moves, parking, reading, telemetry, waiting
 from execution.claim import Claim, seal_answer, unseal_what_runs
 from execution.errors import ErrorCode, Failure
 from execution.messages import CallOutcome
@@ -38,8 +36,6 @@ logger = logging.getLogger(__name__)
 MAX_TEXT = 4_000
 _WAITING = (State.AWAITING_APPROVAL, State.QUEUED)
 _CANCELLABLE = (State.QUEUED, State.RUNNING, State.WAITING_CALLBACK)
-_PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries to record what a tool returned
-_REFUSALS = 7  # tries that the tables may refuse: some 4 seconds, well within a lease
 _ENDS = {ErrorCode.TIMEOUT: State.TIMED_OUT, ErrorCode.CANCELED: State.CANCELLED}
 UNSHOWABLE = Failure(
     code=ErrorCode.EXECUTION_FAILED,
@@ -224,7 +220,7 @@ def note(claim: Claim, event: str, detail: dict[str, Any]) -> None:
             trail.append(claim.chain, entry, trace_id=claim.trace_id)
         return True
 
-    insist(claim, write)
+    insisting.insist(claim, write)
 
 
 def cancel(call: Call, *, actor: str) -> Call:
@@ -302,7 +298,7 @@ def _finish(
         claim.chain.move_to(chain)
         return True
 
-    is_written = insist(claim, write)
+    is_written = insisting.insist(claim, write)
     breakers.learn(claim.tool, failure, is_hurried=claim.is_hurried)
     if not is_written:  # the attempt was given up, and that was told of
         return False
@@ -311,37 +307,6 @@ def _finish(
         bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
     hooks.ended(claim, failure, duration)
     return True
-
-
-def insist(claim: Claim, write: Callable[[], bool]) -> bool:
-    """The tool has run: a broken connection or a neighbour's event on the chain must not lose what it returned."""
-    refusals = 0
-    for pause in _PAUSES:
-        try:
-            return write()
-        except IntegrityError as error:  # a neighbour's event, or whoever guards the tables says no for a while
-            refusals += 1
-            if refusals == _REFUSALS:
-                raise
-            if pause and not connection.in_atomic_block:
-                _wait(claim, error, pause)
-            claim.chain.move_to(_tail(claim))
-        except (OperationalError, InterfaceError) as error:
-            if connection.in_atomic_block:
-                raise
-            connection.close()
-            _wait(claim, error, pause)
-    return write()
-
-
-def _wait(claim: Claim, error: Exception, pause: float) -> None:
-    logger.warning("the end of call %s cannot be written yet: %s", claim.id, type(error).__name__)
-    time.sleep(pause)
-
-
-def _tail(claim: Claim) -> Chain:
-    with transaction.atomic():
-        return trail.chain_of("call", str(claim.id), is_locked=True)
 
 
 def _was_written_before(claim: Claim, status: str) -> bool:

@@ -19,6 +19,7 @@ from execution import (
     dispatch,
     hooks,
     inline,
+    insisting,
     pins,
     pulse,
     retries,
@@ -270,7 +271,7 @@ def _tell(claim: Claim, said: Mapping[str, Any], speaker: Speaker | None) -> Non
 
 def _wait(claim: Claim, traffic: Traffic) -> None:
     """The tool answers later: the call is parked with all it needs, and this worker is free."""
-    if calls.insist(claim, lambda: waiting.begin(claim, traffic)):
+    if insisting.insist(claim, lambda: waiting.begin(claim, traffic)):
         dispatch.look(callbacks.number_of(claim), delay=min(callbacks.POLL_EVERY, claim.tool.runtime.timeout))
 
 

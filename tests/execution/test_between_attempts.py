@@ -142,3 +142,21 @@ def test_a_result_waits_until_whoever_guards_the_tables_lets_it_in(
 
     assert outcome is not None
     assert outcome.state == State.SUCCEEDED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tables_that_refuse_a_result_for_good_are_not_asked_for_longer_than_a_lease_lasts(
+    call: MakeCall, unsent: list[Any], ledger: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = claimed(call, "Ring", ledger=str(ledger))
+    rests: list[float] = []
+
+    def refused(*_: Any, **__: Any) -> bool:
+        raise IntegrityError("never")
+
+    monkeypatch.setattr("execution.moves.move", refused)
+    monkeypatch.setattr("execution.insisting.time.sleep", rests.append)
+    with pytest.raises(IntegrityError, match="never"):
+        calls.succeed(claim, RunResult(value=1))
+
+    assert 3 < sum(rests) < settings.PLACET_LEASE / 3
