@@ -8,9 +8,13 @@ from django.conf import settings
 from execution.errors import CallError, ErrorCode
 from execution.messages import Authorship, Belief, CallContext, CallRequest
 from execution.runtimes.base import RunResult
-from policy.visibility import visible_toolkits
-from registry.resolution import resolve
+from execution.suggestions import nearest
+from policy import engine
+from policy.caller import Caller
+from policy.visibility import callable_toolkits, visible_toolkits
+from registry.resolution import callable_tools, resolve
 from registry.schemawords import lowered
+from registry.toolref import ToolRef
 from registry.toolspec import ToolSpec
 
 MAX_ERRORS = 50
@@ -34,9 +38,23 @@ def find_tool(request: CallRequest) -> ToolSpec:
         raise CallError(
             ErrorCode.UNSUPPORTED_TOOL,
             f"Tool '{ref.flat_name}' was not found",
-            developer_message=f"{ref.name} {wanted}",
+            developer_message=f"{ref.name} {wanted}{_did_you_mean(ref, request.caller)}",
         )
     return tool
+
+
+def _did_you_mean(ref: ToolRef, caller: Caller) -> str:
+    """Tools that the caller may call and whose names are nearly the one it sent; none if one of them has that name."""
+    tools = {tool.flat_name: tool for tool in callable_tools(callable_toolkits(caller))}
+    near = [tools[name] for name in nearest(ref.flat_name, tools)]
+    if any(tool.flat_name.lower() == ref.flat_name.lower() for tool in near):
+        return ""
+    told = [_named_like(ref, tool) for tool in near if not engine.is_barred(caller, tool)]
+    return f"; did you mean {' or '.join(told)}?" if told else ""
+
+
+def _named_like(ref: ToolRef, tool: ToolSpec) -> str:
+    return f"{tool.toolkit}.{tool.name}" if ref.toolkit else tool.flat_name
 
 
 def check_belief(tool: ToolSpec, belief: Belief | None) -> None:

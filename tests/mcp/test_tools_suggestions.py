@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from execution.protocols.mcp.examples import _Maker, example
-from execution.protocols.mcp.suggestions import _distance, nearest
+from execution.suggestions import _distance, nearest
 from registry.resolution import resolve
 from registry.schemas import compiled
 from registry.toolref import ToolRef

@@ -124,6 +124,8 @@ def test_r35_r37_other_forms_are_an_invalid_tool_id(client: Client, robot: NewAg
         ("Calculator.Add@2.0.0", "Calculator_Add", "Calculator.Add version 2.0.0 is not available"),
         ("Calculator.Add@2", "Calculator_Add", "Calculator.Add version 2.0.0 is not available"),
         ("Nowhere.Nothing@1.0.0", "Nowhere_Nothing", "Nowhere.Nothing version 1.0.0 is not available"),
+        ("Calculator.Ad", "Calculator_Ad", "Calculator.Ad has no version to call; did you mean Calculator.Add?"),
+        ("calculater.add", "calculater_add", "calculater.add has no version to call; did you mean Calculator.Add?"),
     ],
 )
 def test_r36_r37_r38_a_tool_that_is_not_there_is_a_server_error(
@@ -139,6 +141,7 @@ def test_r36_r37_r38_a_tool_that_is_not_there_is_a_server_error(
 def test_r37_a_tool_the_caller_may_not_know_looks_like_none(
     client: Client, stranger: NewAgent, robot: NewAgent, toolkits: Toolkits
 ) -> None:
+    assert "mean" not in str(call(client, stranger, "Calculator.Ad").json())
     hidden = call(client, stranger, "Calculator.Add@1.0.0", {"a": 1, "b": 2}, call_id="x").json()
     absent = call(client, stranger, "Nowhere.Add@1.0.0", {"a": 1, "b": 2}, call_id="y").json()
     plain = [str(body).replace("Nowhere", "Calculator").replace("'y'", "'x'") for body in (hidden, absent)]

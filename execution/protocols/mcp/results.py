@@ -11,8 +11,8 @@ from execution.protocols.mcp.examples import example
 from execution.protocols.mcp.exchange import Era, Exchange
 from execution.protocols.mcp.listing import shelf_of
 from execution.protocols.mcp.rpcerrors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
-from execution.protocols.mcp.suggestions import nearest
 from execution.protocols.mcp.wording import told
+from execution.suggestions import nearest
 from registry.resolution import resolve
 from registry.schemawords import lowered
 from registry.toolref import ToolRef
