@@ -12,8 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
@@ -55,25 +54,33 @@ def say(topic: str, words: str, *, is_local: bool = False) -> None:
         _send(message)
 
 
-def listening(topic: str, on_ring: Callable[[], None]) -> AbstractContextManager[None]:
-    """While inside, `on_ring` is called for every ring of `topic`, from another thread: it must be quick."""
-    return hearing(topic, lambda words: on_ring())
+class hearing:
+    """While inside, `on_words` is called with the words of every ring of `topic`, from another thread: be quick.
 
+    The words are empty where a ring has none.
+    """
 
-@contextmanager
-def hearing(topic: str, on_words: Callable[[str], None]) -> Iterator[None]:
-    """The same with the words of each ring, empty where it has none."""
-    _start()
-    with _lock:
-        _ears.setdefault(topic, []).append(on_words)
-    try:
-        yield
-    finally:
+    __slots__ = ("_on_words", "_topic")
+
+    def __init__(self, topic: str, on_words: Callable[[str], None]) -> None:
+        self._topic, self._on_words = topic, on_words
+
+    def __enter__(self) -> None:
+        _start()
         with _lock:
-            ears = _ears[topic]
-            ears.remove(on_words)
+            _ears.setdefault(self._topic, []).append(self._on_words)
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            ears = _ears[self._topic]
+            ears.remove(self._on_words)
             if not ears:
-                del _ears[topic]
+                del _ears[self._topic]
+
+
+def listening(topic: str, on_ring: Callable[[], None]) -> hearing:
+    """The same for whoever wants no words."""
+    return hearing(topic, lambda words: on_ring())
 
 
 def _heard(message: str) -> None:

@@ -304,7 +304,7 @@ def _finish(
         return False
     telemetry.attempted(claim, failure)
     with contextlib.suppress(DatabaseError):  # it is recorded; whoever waits looks for itself soon
-        bell.ring(str(claim.id), is_local=claim.where.startswith("inline"))
+        bell.ring(claim.chain.id, is_local=claim.where.startswith("inline"))
     hooks.ended(claim, failure, duration)
     return True
 

@@ -112,7 +112,8 @@ class _Row:
             entries.append(Entry(event="call.decided", actor="system", detail=self._decided(self.decision)))
         chain = trail.new_chain("call", str(self.id))
         chain, events = trail.linked(chain, *entries, last, trace_id=self.request.trace_id)
-        vendor, values = connection.vendor, self._values(connection.vendor)
+        vendor = connection.vendor
+        values = self._values(vendor)
         if is_guess := revision.is_guess():
             values.append(revision.current())
         return chain if guarded.write(_insert_sql(vendor, is_guess=is_guess), values, events) else None

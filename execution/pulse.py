@@ -3,8 +3,6 @@
 import logging
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 from django.conf import settings
@@ -23,21 +21,31 @@ _beating: dict[UUID, Claim] = {}
 _pid = 0
 
 
-@contextmanager
-def kept(claim: Claim) -> Iterator[None]:
+class kept:
     """While inside, the claim's lease is renewed, and a cancellation reaches it at once."""
-    with bell.listening(f"cancel:{claim.id}", claim.cancel.set):
-        if claim.where.startswith("inline") and PATIENCE + claim.tool.runtime.timeout < settings.PLACET_LEASE:
-            yield  # it ends long before its lease does
-            return
-        _start()
-        with _lock:
-            _beating[claim.id] = claim
-        try:
-            yield  # a cancellation between the claim and our listening is found by the next beat
-        finally:
+
+    __slots__ = ("_claim", "_ear", "_is_short")
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._ear = bell.listening(f"cancel:{claim.chain.id}", claim.cancel.set)
+        # Then it ends long before its lease does.
+        self._is_short = (
+            claim.where.startswith("inline") and PATIENCE + claim.tool.runtime.timeout < settings.PLACET_LEASE
+        )
+
+    def __enter__(self) -> None:
+        self._ear.__enter__()
+        if not self._is_short:  # a cancellation between the claim and our listening is found by the next beat
+            _start()
             with _lock:
-                _beating.pop(claim.id, None)
+                _beating[self._claim.id] = self._claim
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_short:
+            with _lock:
+                _beating.pop(self._claim.id, None)
+        self._ear.__exit__()
 
 
 def _start() -> None:

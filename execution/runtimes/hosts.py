@@ -1,6 +1,7 @@
 """HostPool: hosts kept warm for the tools that are called often, and killed when a call overruns."""
 
 import atexit
+import contextlib
 import os
 import threading
 import time
@@ -37,10 +38,23 @@ __all__ = [
 ]
 
 
-class Turn(threading.Event):
+class Turn:
     """A caller's place in the queue for a folder's hosts; set when it is granted, or when waiting makes no sense."""
 
-    is_granted = False
+    __slots__ = ("_gate", "is_granted")
+
+    def __init__(self) -> None:
+        self.is_granted = False
+        self._gate = threading.Lock()  # an Event would be three of them, and calls under load wait here
+        self._gate.acquire()
+
+    def set(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it is open already
+            self._gate.release()
+
+    def wait(self, seconds: float) -> None:
+        """Once: the gate is shut again behind who passed."""
+        self._gate.acquire(timeout=seconds)
 
 
 class HostPool:
