@@ -1,11 +1,12 @@
 """Chain: the tail of one subject's events, and the keyed hash that links each event to the one before."""
 
-import hmac
 from dataclasses import dataclass
 from functools import lru_cache
 
 import orjson
 from django.conf import settings
+
+from audit.mac import mac
 
 ORIGIN = bytes(32)  # what the first event of a subject points back to
 
@@ -29,7 +30,7 @@ class Chain:
 @lru_cache(maxsize=64)
 def key_id(key: bytes) -> str:
     """A name for a key that does not betray it."""
-    return hmac.digest(key, b"placet.audit.key-id", "sha256").hex()[:16]
+    return mac(key, b"placet.audit.key-id").hex()[:16]
 
 
 def known_keys() -> dict[str, bytes]:
@@ -54,4 +55,4 @@ def row_hash(
 ) -> bytes:
     """The keyed hash over every fact of one row; a JSON array keeps neighbouring texts apart."""
     facts = [_PURPOSE, key_name, kind, id, seq, event, actor, at, outcome, detail, trace_id, prev_hash.hex()]
-    return hmac.digest(key, orjson.dumps(facts), "sha256")
+    return mac(key, orjson.dumps(facts))

@@ -1,9 +1,10 @@
 """Marks: what stands where a secret stood."""
 
-import hmac
 import re
 
 from django.conf import settings
+
+from audit.mac import mac
 
 UNREDACTABLE = "[UNREDACTABLE]"
 
@@ -13,7 +14,7 @@ _ODD = re.compile(r"[^\w.:@/-]", re.ASCII)
 
 def mark(label: str, value: str) -> str:
     """The same value gives the same mark under one audit key, and the mark tells nothing else about it."""
-    digest = hmac.digest(settings.PLACET_AUDIT_KEY, value.encode("utf-8", "surrogatepass"), "sha256")
+    digest = mac(settings.PLACET_AUDIT_KEY, value.encode("utf-8", "surrogatepass"))
     return f"[REDACTED:{_ODD.sub('_', label)[:64] or 'secret'}:{digest.hex()[:12]}]"
 
 

@@ -1,12 +1,12 @@
 """Digests of a request: is it the same call again, and exactly what will run?"""
 
 import hashlib
-import hmac
 from dataclasses import astuple
 
 from django.conf import settings
 
 from audit.canonical import canonical
+from audit.mac import mac
 from execution.messages import CallRequest
 
 
@@ -23,7 +23,7 @@ def fingerprint(request: CallRequest) -> str:
         facts.append(astuple(request.belief))
     if request.authorship is not None and request.authorship.program:  # the same from a model's hand may be refused
         facts.append(sorted(request.authorship.program))
-    return hmac.digest(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts), "sha256").hex()
+    return mac(settings.PLACET_AUDIT_KEY, b"call-fingerprint\0" + canonical(facts)).hex()
 
 
 def arguments_digest(tool_digest: str, arguments: bytes) -> str:
