@@ -1,7 +1,8 @@
 """A guarded write: rows that are added only if a first statement took effect, all of it committed together.
 
 PostgreSQL gets it as one statement, prepared once per connection: one round trip where a transaction would take five.
-SQLite, where a round trip costs nothing but a commit does, gets plain statements; writers may share a commit.
+SQLite, where a round trip costs nothing but a commit does, gets plain statements, which `config.sqlite` runs as one;
+writers may share a commit.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,8 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-from config.sqlite.ferry import Ferry, Statement
+from config.sqlite.bundle import Statement
+from config.sqlite.ferry import Ferry
 
 PATIENCE = 5.0  # seconds that a thread waits for the writers before it in its own process
 

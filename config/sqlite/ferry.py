@@ -6,9 +6,9 @@ A commit costs more than what most of them write, and while one waits for it the
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
-Statement = tuple[str, Sequence[Any]]
+from config.sqlite import bundle
+from config.sqlite.bundle import Statement
 
 
 class Passenger:
@@ -30,11 +30,7 @@ class Passenger:
         return self.error is not None and not isinstance(self.error, sqlite3.IntegrityError)
 
     def board(self, connection: sqlite3.Connection) -> None:
-        first, *others = self.statements
-        self.took_effect = connection.execute(*first).rowcount > 0
-        if self.took_effect:
-            for statement in others:
-                connection.execute(*statement)
+        self.took_effect = bundle.execute(connection, self.statements)
 
 
 class Ferry:
@@ -102,6 +98,9 @@ class Ferry:
 
 def _sail(aboard: Sequence[Passenger], connection: sqlite3.Connection) -> None:
     """One transaction for all; if one of them does wrong, one for each, so that only that one is told so."""
+    if len(aboard) == 1:
+        _sail_alone(aboard[0], connection)
+        return
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:  # the database is held, or gone: it would be so for each of them
@@ -112,17 +111,25 @@ def _sail(aboard: Sequence[Passenger], connection: sqlite3.Connection) -> None:
         for passenger in aboard:
             passenger.board(connection)
         connection.execute("COMMIT")
-    except sqlite3.Error as error:
+    except sqlite3.Error:
         _undo(connection)
-        if len(aboard) == 1:
-            aboard[0].error = error
-            return
         for passenger in aboard:
-            _sail([passenger], connection)
+            _sail_alone(passenger, connection)
     except BaseException:
         _undo(connection)
         for passenger in aboard:
             passenger.error = sqlite3.OperationalError("the transaction was interrupted")
+        raise
+
+
+def _sail_alone(passenger: Passenger, connection: sqlite3.Connection) -> None:
+    """What one writes is one statement, and so a transaction of its own."""
+    try:
+        passenger.board(connection)
+    except sqlite3.Error as error:
+        passenger.error = error
+    except BaseException:
+        passenger.error = sqlite3.OperationalError("the transaction was interrupted")
         raise
 
 

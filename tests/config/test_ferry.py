@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from config.sqlite.ferry import Ferry, Statement
+from config.sqlite.bundle import Statement
+from config.sqlite.ferry import Ferry
 
 INSERT = "INSERT INTO deed (name) VALUES (?)"
 
