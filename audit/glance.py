@@ -6,18 +6,21 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from audit import warm
+
 
 def glance(statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
     """The row that the statement finds first, as the driver gives it; its placeholders are %s."""
     database = connections[DEFAULT_DB_ALIAS]
-    database.ensure_connection()
-    with database.wrap_database_errors:
-        if database.vendor == "sqlite":
+    if database.vendor == "sqlite":
+        database.ensure_connection()
+        with database.wrap_database_errors:
             found: tuple[Any, ...] | None = database.connection.execute(_marked(statement), parameters).fetchone()
             return found
+    with database.wrap_database_errors, warm.taken(database) as connection:
         from psycopg import RawCursor
 
-        with RawCursor(database.connection) as cursor:
+        with RawCursor(connection) as cursor:
             cursor.execute(numbered(statement), parameters)
             return cursor.fetchone()
 

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from audit import prepared, rows
+from audit import prepared, rows, warm
 from audit.glance import numbered
 from audit.rows import Rows
 
@@ -56,13 +56,12 @@ def _in_one_statement(
     statement, everything = _joined(guard, shape), list(parameters)
     for addition in additions:
         everything += rows.parameters(*addition, database.vendor)
-    database.ensure_connection()
-    with database.wrap_database_errors:
-        if not database.in_atomic_block and database.connection.prepare_threshold is not None:
-            return prepared.count(database.connection, statement, everything) > 0
+    with database.wrap_database_errors, warm.taken(database) as connection:
+        if not database.in_atomic_block and connection.prepare_threshold is not None:
+            return prepared.count(connection, statement, everything) > 0
         from psycopg import RawCursor
 
-        with RawCursor(database.connection) as cursor:
+        with RawCursor(connection) as cursor:
             cursor.execute(statement, everything)
             found = cursor.fetchone()
             return bool(found and found[0])

@@ -11,7 +11,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
 pages = get_wsgi_application()
 
-from config.doorway import Doorway  # noqa: E402  (only once Django is set up)
+from audit import warm  # noqa: E402  (only once Django is set up)
+from config.doorway import Doorway  # noqa: E402
 from execution import hooks, stopping, telemetry, watchman  # noqa: E402
 from execution.protocols.bodies import Readers  # noqa: E402
 from execution.runtimes import hosts  # noqa: E402
@@ -29,6 +30,7 @@ def application(environ: dict[str, Any], start_response: Any) -> Any:
     return (doors if is_door else pages)(environ, start_response)
 
 
+warm.want()
 telemetry.load()
 hooks.load()
 watchman.start()

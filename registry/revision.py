@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from django.db import InterfaceError, OperationalError, connection, migrations
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, connections, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
-from audit import prepared
+from audit import prepared, warm
 from audit.glance import glance
 from registry.triggers import EVENTS, Reaction, Trigger, differs, install
 
@@ -81,7 +81,8 @@ def guessed() -> Iterator[bool]:
 
 def _stands() -> bool:
     """Whether a statement has a good chance to be heard; a file is always there."""
-    return connection.vendor == "sqlite" or prepared.stands(connection.connection)
+    database = connections[DEFAULT_DB_ALIAS]
+    return database.vendor == "sqlite" or warm.serves(database) or prepared.stands(database.connection)
 
 
 def is_guess() -> bool:
