@@ -17,19 +17,23 @@ Statement = tuple[str, Sequence[Any]]  # with a question mark for each parameter
 class Bundle(NamedTuple):
     """What is executed with all parameters in a row, and what a connection has to know before."""
 
+    name: str
     insert: str
     view: str
     trigger: str
 
 
 def execute(connection: sqlite3.Connection, statements: Sequence[Statement]) -> bool:
-    """Whether the first statement changed a row; if so the others have been executed too."""
+    """Whether the first statement changed a row; if so the others have been executed too.
+
+    All of them together have at most 2,000 parameters, for so many columns a view may have.
+    """
     before = connection.total_changes
     if len(statements) == 1:
         connection.execute(*statements[0])
     else:
         _execute_together(connection, statements)
-    return connection.total_changes > before
+    return connection.total_changes != before
 
 
 def _execute_together(connection: sqlite3.Connection, statements: Sequence[Statement]) -> None:
@@ -38,7 +42,7 @@ def _execute_together(connection: sqlite3.Connection, statements: Sequence[State
     try:
         connection.execute(bundle.insert, everything)
     except sqlite3.OperationalError as error:
-        if "no such table: placet_bundle_" not in str(error):
+        if bundle.name not in str(error):
             raise
         connection.execute(bundle.view)
         connection.execute(bundle.trigger)
@@ -53,10 +57,11 @@ def _bundle(texts: tuple[str, ...]) -> Bundle:
     width = next(numbers)
     columns = ", ".join(f"p{number}" for number in range(1, width))
     return Bundle(
+        name=name,
         insert=f"INSERT INTO {name} VALUES ({', '.join('?' * (width - 1))})",
         # A view's columns of no type leave each value as it was given.
-        view=f"CREATE TEMP VIEW {name} ({columns}) AS SELECT {', '.join(['NULL'] * (width - 1))}",
-        trigger=f"CREATE TEMP TRIGGER {name}_write INSTEAD OF INSERT ON {name} BEGIN {first};"
+        view=f"CREATE TEMP VIEW IF NOT EXISTS {name} ({columns}) AS SELECT {', '.join(['NULL'] * (width - 1))}",
+        trigger=f"CREATE TEMP TRIGGER IF NOT EXISTS {name}_write INSTEAD OF INSERT ON {name} BEGIN {first};"
         f" SELECT RAISE(IGNORE) WHERE changes() = 0; {'; '.join(others)}; END",
     )
 

@@ -6,6 +6,7 @@ A commit costs more than what most of them write, and while one waits for it the
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from config.sqlite import bundle
 from config.sqlite.bundle import Statement
@@ -14,12 +15,13 @@ from config.sqlite.bundle import Statement
 class Passenger:
     """Statements of which the later ones are executed only if the first one changes a row."""
 
-    __slots__ = ("error", "is_across", "statements", "took_effect", "turn")
+    __slots__ = ("error", "is_across", "is_settled", "statements", "took_effect", "turn")
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.statements = statements
         self.took_effect = False
         self.error: sqlite3.Error | None = None
+        self.is_settled = False  # whether it is known what became of it
         self.is_across = False
         self.turn = threading.Lock()
         self.turn.acquire()  # released by another thread, when this one is across or has to steer
@@ -31,6 +33,10 @@ class Passenger:
 
     def board(self, connection: sqlite3.Connection) -> None:
         self.took_effect = bundle.execute(connection, self.statements)
+
+    def settle(self, error: sqlite3.Error | None = None) -> None:
+        """What it wrote is committed, or this is why it is not."""
+        self.error, self.is_settled = error, True
 
 
 class Ferry:
@@ -74,12 +80,17 @@ class Ferry:
         try:
             enter()
             try:
-                boat = self._boat = self._boat or connect()
+                boat = self._boat or connect()
                 with self._lock:
                     aboard, self._waiting = self._waiting, []
-                _sail(aboard, boat)
-                if any(passenger.met_trouble for passenger in aboard):
-                    self._boat = None  # the next one tries a new one
+                self._boat = None  # after trouble, the next one tries a new one
+                try:
+                    _sail(aboard, boat)
+                except BaseException:
+                    _sink(boat)
+                    raise
+                if not any(passenger.met_trouble for passenger in aboard):
+                    self._boat = boat
             finally:
                 leave()
         finally:
@@ -89,6 +100,8 @@ class Ferry:
                 successor = self._waiting[0] if self._waiting else None
                 self._is_under_way = successor is not None
             for passenger in aboard:
+                if not passenger.is_settled:
+                    passenger.settle(sqlite3.OperationalError("the transaction was interrupted"))
                 passenger.is_across = True
                 if passenger is not own:
                     passenger.turn.release()
@@ -105,7 +118,7 @@ def _sail(aboard: Sequence[Passenger], connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:  # the database is held, or gone: it would be so for each of them
         for passenger in aboard:
-            passenger.error = error
+            passenger.settle(error)
         return
     try:
         for passenger in aboard:
@@ -115,24 +128,31 @@ def _sail(aboard: Sequence[Passenger], connection: sqlite3.Connection) -> None:
         _undo(connection)
         for passenger in aboard:
             _sail_alone(passenger, connection)
-    except BaseException:
-        _undo(connection)
+    else:
         for passenger in aboard:
-            passenger.error = sqlite3.OperationalError("the transaction was interrupted")
-        raise
+            passenger.settle()
 
 
 def _sail_alone(passenger: Passenger, connection: sqlite3.Connection) -> None:
-    """What one writes is one statement, and so a transaction of its own."""
+    """What one writes is one statement, and so a transaction of its own, if no other one is open."""
     try:
+        if connection.in_transaction:
+            raise sqlite3.OperationalError("another transaction was left open")
         passenger.board(connection)
     except sqlite3.Error as error:
-        passenger.error = error
-    except BaseException:
-        passenger.error = sqlite3.OperationalError("the transaction was interrupted")
-        raise
+        passenger.settle(error)
+    else:
+        passenger.settle()
 
 
 def _undo(connection: sqlite3.Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def _sink(connection: sqlite3.Connection) -> None:
+    """What an interrupted trip has begun is undone, if need be with its connection; it must not hold the database."""
+    with suppress(sqlite3.Error):
+        _undo(connection)
+    if connection.in_transaction:
+        connection.close()

@@ -100,3 +100,10 @@ def test_it_is_one_statement_to_python(connection: sqlite3.Connection) -> None:
     connection.set_trace_callback(told.append)
     bundle.execute(connection, [(INSERT, ["b"]), statements[1]])
     assert len(set(told)) == 1  # told once more for each statement of its trigger
+
+
+def test_a_bundle_of_which_only_the_view_was_made_is_completed(connection: sqlite3.Connection) -> None:
+    statements: list[bundle.Statement] = [(INSERT, ["a"]), (NOTE, ["a", "1", "a", "2"])]
+    connection.execute(bundle._bundle(tuple(text for text, _ in statements)).view)
+    assert bundle.execute(connection, statements)
+    assert (deeds(connection), len(notes(connection))) == (["a"], 2)

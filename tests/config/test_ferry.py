@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,3 +142,56 @@ def test_many_threads_lose_nothing(shore: Shore) -> None:
     assert len(shore.names()) == 400
     assert not shore.ferry._waiting
     assert not shore.ferry._is_under_way
+
+
+class Rough(sqlite3.Connection):
+    """A connection on which one statement meets trouble, once."""
+
+    fails: tuple[str, BaseException] | None = None
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if self.fails is not None and sql.startswith(self.fails[0]):
+            error, self.fails = self.fails[1], None
+            raise error
+        return super().execute(sql, *parameters)
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("ROLLBACK", sqlite3.OperationalError("disk I/O error")),
+        ("ROLLBACK", KeyboardInterrupt()),
+        ("COMMIT", KeyboardInterrupt()),
+        ("INSERT", MemoryError()),
+    ],
+    ids=[
+        "an undo that fails",
+        "an undo that is interrupted",
+        "a commit that is interrupted",
+        "an interrupted statement",
+    ],
+)
+def test_after_a_trip_that_broke_off_nobody_is_told_of_what_is_not_there(
+    shore: Shore, statement: str, error: BaseException
+) -> None:
+    shore.write((INSERT, ["taken"]))
+    rough = sqlite3.connect(shore.path, isolation_level=None, check_same_thread=False, factory=Rough)
+    shore._connections.append(rough)
+    shore.ferry._boat = rough
+    rough.fails = (statement, error)
+    names = ["one", "taken", "two"] if statement == "ROLLBACK" else ["one", "two", "three"]
+    outcomes = together(shore, *[lambda name=name: shore.write((INSERT, [name])) for name in names])
+    assert True not in outcomes
+    assert shore.names() == ["taken"]
+    assert shore.write((INSERT, ["after"]))  # nothing is held, and a lone one commits
+    assert shore.names() == ["after", "taken"]
+
+
+def test_a_lone_one_does_not_board_a_boat_on_which_a_transaction_was_left_open(shore: Shore) -> None:
+    shore.write((INSERT, ["before"]))
+    assert shore.ferry._boat is not None
+    shore.ferry._boat.execute("BEGIN")
+    with pytest.raises(sqlite3.OperationalError, match="left open"):
+        shore.write((INSERT, ["lost"]))
+    assert shore.write((INSERT, ["after"]))
+    assert shore.names() == ["after", "before"]
