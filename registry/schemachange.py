@@ -24,6 +24,7 @@ from registry.schemareach import ANYTHING, Reach, reach
 
 MAX_WORK = 2_000_000  # looks at members, patterns and schemas, weighed by how long they take
 MAX_NESTED = 100  # comparisons in comparisons
+MAX_AGAIN = 200  # changes that are told of more than one place
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 # No attempt is made to prove that one of these accepts what another did: a change of it counts.
@@ -59,6 +60,8 @@ class Comparison:
         # A pair of schemas is compared once, however many references lead to it. The pairs are kept so that no
         # other object gets the identity of one of them.
         self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self._told: dict[tuple[int, int], list[Change]] = {}  # of pairs that were walked to their end, from there on
+        self._again = 0
         self._kept: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
         self._single: dict[bytes, dict[str, Any]] = {}
         self._patterns: dict[str, Draft202012Validator] = {}
@@ -79,17 +82,30 @@ class Comparison:
         old, new = settled(self._old, old), settled(self._new, new)  # else each place that refers were a pair
         pair = (id(old), id(new))
         if pair in self._met:
+            yield from self._of_this_place_too(pair, path)
             return
         self._met[pair] = (old, new)
         self._work += 30 if self._nested < MAX_NESTED else MAX_WORK
         if self._work > MAX_WORK:
             yield path, "is too large to be compared"  # and so nothing is taken for kept that was not looked at
             return
+        told: list[Change] = []
         self._nested += 1
         try:
-            yield from self._compare_parts(old, new, path)
+            for place, change in self._compare_parts(old, new, path):
+                told.append((place[len(path) :].removeprefix("."), change))
+                yield place, change
         finally:  # who only asks whether there is a change looks at no second one
             self._nested -= 1
+        self._told[pair] = told
+
+    def _of_this_place_too(self, pair: tuple[int, int], path: str) -> Iterator[Change]:
+        """What was found elsewhere is so wherever the same schema is referred to; no more of it than people read."""
+        for rest, change in self._told.get(pair, ()):  # none yet, if it leads to itself
+            self._again += 1
+            if self._again > MAX_AGAIN:
+                return
+            yield (_join(path, rest) if rest and not rest.startswith("[") else f"{path}{rest}"), change
 
     def _compare_parts(self, old: Any, new: Any, path: str) -> Iterator[Change]:
         parts = apart(conjuncts(self._new, new))
@@ -208,9 +224,9 @@ class Comparison:
         pair = (id(old), id(new))
         if pair not in self._kept:
             self._kept[pair] = (True, old, new)
-            met, self._met = self._met, {}  # what was told elsewhere counts here again
+            met, told, self._met, self._told = self._met, self._told, {}, {}  # what was told elsewhere counts again
             self._kept[pair] = (next(self._compare(old, new, ""), None) is None, old, new)
-            self._met = met
+            self._met, self._told = met, told
         return self._kept[pair][0]
 
 

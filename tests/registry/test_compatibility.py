@@ -6,6 +6,7 @@ import pytest
 
 from registry.compatibility import Verdict, compare, compare_manifests
 from registry.manifestshape import parse
+from registry.schemachange import MAX_AGAIN, Comparison
 from tests.factories.registry import draft, manifest, numbers, published, tool
 
 
@@ -326,3 +327,31 @@ def test_stored_versions_are_compared_by_their_rows() -> None:
         "safe", ["Add: optional parameter c was added"]
     )
     assert compare(old, draft("Calculator", "2.0.0", {"input": numbers("a", "b", "c")})).is_breaking
+
+
+def test_what_changed_behind_a_shared_reference_is_told_of_each_place() -> None:
+    def schema(required: list[str]) -> dict[str, Any]:
+        address = {"type": "object", "properties": {"street": {"type": "string"}}, "required": required}
+        place = {"$ref": "#/$defs/address"}
+        properties = {"home": place, "others": {"type": "array", "items": place}, "work": place}
+        return {"type": "object", "properties": properties, "$defs": {"address": address}}
+
+    assert list(Comparison(schema([]), schema(["street"])).narrowings()) == [
+        ("home.street", "is now required"),
+        ("others[].street", "is now required"),
+        ("work.street", "is now required"),
+    ]
+
+
+def test_what_is_told_again_comes_to_an_end() -> None:
+    def schema(kind: str) -> dict[str, Any]:
+        """Each definition refers to the next one twice: sixteen of them are 65,536 places."""
+        parts: dict[str, Any] = {f"d{n}": {"properties": {}} for n in range(17)}
+        for n in range(16):
+            parts[f"d{n}"]["properties"] = {name: {"$ref": f"#/$defs/d{n + 1}"} for name in "ab"}
+        parts["d16"] = {"type": kind}
+        return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": parts}
+
+    told = list(Comparison(schema("string"), schema("integer")).narrowings())
+    assert 2 <= len(told) <= MAX_AGAIN + 2
+    assert told[0][0] == "x" + ".a" * 16
