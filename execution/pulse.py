@@ -35,9 +35,10 @@ class kept:
         )
 
     def __enter__(self) -> None:
-        self._ear.__enter__()
-        if not self._is_short:  # a cancellation between the claim and our listening is found by the next beat
+        if not self._is_short:
             _start()
+        self._ear.__enter__()  # a cancellation between the claim and our listening is found by the next beat
+        if not self._is_short:
             with _lock:
                 _beating[self._claim.id] = self._claim
 
@@ -53,8 +54,8 @@ def _start() -> None:
     with _lock:
         if _pid != os.getpid():
             _beating.clear()
-            _pid = os.getpid()
             threading.Thread(target=_beat_for_ever, name="placet-pulse", daemon=True).start()
+            _pid = os.getpid()
 
 
 def _beat_for_ever() -> None:

@@ -131,3 +131,24 @@ def test_a_cancellation_that_nobody_heard_is_found_by_the_next_beat(beats: list[
     assert not claim.cancel.is_set()
     with pulse.kept(claim):
         assert claim.cancel.wait(5)
+
+
+def refuse_to_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_pulse_that_could_not_be_started_is_started_by_the_next_claim(
+    threads_of_our_own: None, claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "_pid", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse_to_start)
+        with pytest.raises(RuntimeError), pulse.kept(claim):
+            pass
+    assert f"cancel:{claim.id}" not in bell._ears
+    assert claim.id not in pulse._beating
+    started: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+    monkeypatch.setattr(bell, "_start", lambda: None)
+    with pulse.kept(claim):
+        assert started == ["placet-pulse"]
