@@ -181,9 +181,10 @@ def _judge_again(call: Call, agent: Agent) -> tuple[ToolSpec, str]:
     if tool is None or tool.id != call.tool_id:
         raise _withdrawn(call)
     if not agent.is_active:
-        raise CallError(ErrorCode.PERMISSION_DENIED, "The agent was disabled before the call ran")
+        raise CallError(ErrorCode.PERMISSION_DENIED, f"The agent was disabled before {_next_step(call)}")
     if call.grant_id is not None and not grants.still_stands(call.grant_id):
-        raise CallError(ErrorCode.PERMISSION_DENIED, "The grant that let the call in was taken back before it ran")
+        message = f"The grant that let the call in was taken back before {_next_step(call)}"
+        raise CallError(ErrorCode.PERMISSION_DENIED, message)
     try:
         arguments, context = unseal_what_runs(call.pk, call.sealed or b"\0")
     except Unsealable as error:
@@ -222,10 +223,14 @@ def _deny(call: Call, failure: Failure) -> None:
         calls.deny(call, failure)
 
 
+def _next_step(call: Call) -> str:
+    return "another attempt" if call.fence else "the call ran"
+
+
 def _withdrawn(call: Call) -> CallError:
     return CallError(
         ErrorCode.PERMISSION_DENIED,
-        f"The tool was withdrawn before {'another attempt' if call.fence else 'the call ran'}",
+        f"The tool was withdrawn before {_next_step(call)}",
         developer_message=f"{call.tool_ref} is no longer available",
         details={"rule": "version_withdrawn"},
     )

@@ -13,9 +13,11 @@ from audit.models import Event
 from execution import bell, calls, moves
 from execution.errors import ErrorCode, Failure
 from execution.models import Attempt, Call, State
+from execution.pipeline.perform import perform
 from execution.runtimes.base import RunResult
 from execution.sentences import sentence
 from execution.sweeping import sweep
+from policy import agents
 from registry.clock import Later
 from tests.execution.conftest import Call as MakeCall
 from tests.execution.test_perform import claimed, expire_lease
@@ -160,3 +162,16 @@ def test_tables_that_refuse_a_result_for_good_are_not_asked_for_longer_than_a_le
         calls.succeed(claim, RunResult(value=1))
 
     assert 3 < sum(rests) < settings.PLACET_LEASE / 3
+
+
+def test_an_agent_that_was_disabled_between_two_attempts_is_told_so(
+    call: MakeCall, unsent: list[Any], ledger: Path
+) -> None:
+    row = tried(call, ledger)
+    Call.objects.filter(pk=row.pk).update(not_before=None)
+    agents.set_active(row.agent, False, actor="shell")
+    perform(row.pk)
+
+    row.refresh_from_db()
+    message = orjson.loads(row.error)["message"]
+    assert (row.state, message) == (State.DENIED, "The agent was disabled before another attempt")
