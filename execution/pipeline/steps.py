@@ -12,6 +12,7 @@ from execution.suggestions import nearest
 from policy import engine
 from policy.caller import Caller
 from policy.visibility import callable_toolkits, visible_toolkits
+from registry import revision
 from registry.resolution import callable_tools, resolve
 from registry.schemawords import lowered
 from registry.toolref import ToolRef
@@ -32,6 +33,7 @@ def find_tool(request: CallRequest) -> ToolSpec:
         )
     tool = resolve(ref)
     if tool is None or tool.toolkit_id not in visible_toolkits(request.caller):
+        revision.certain()  # before near names are looked for, which is more work than a call
         wanted = (
             f"version {'.'.join(map(str, ref.version))} is not available" if ref.version else "has no version to call"
         )
