@@ -57,6 +57,13 @@ class SchemaMarks:
         """The marks of one item of an array."""
         return self._down(child for schema in self._schemas for child in _items(schema, index))
 
+    def into(self, step: str) -> "SchemaMarks":
+        """The marks of one step down, where it is not known whether that is a key or an index: those of both."""
+        under = self.under(step)
+        if not step.isdecimal():
+            return under
+        return SchemaMarks(self._root, under._schemas + self.at(int(step))._schemas)
+
     def _down(self, children: Iterator[Any]) -> "SchemaMarks":
         found = (schema for child in children for schema in _expanded(child, self._root, set()))
         return SchemaMarks(self._root, tuple(found))

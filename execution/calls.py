@@ -357,7 +357,7 @@ def _redacted(claim: Claim, failure: Failure) -> Failure:
         is_final=failure.is_final,
         retry_after_ms=failure.retry_after_ms,
         additional_prompt_content=clip(redactor.text(failure.additional_prompt_content), MAX_TEXT),
-        parameter_errors=failure.parameter_errors,
+        parameter_errors=redactor.texts(failure.parameter_errors),
         missing_requirements=failure.missing_requirements,
         details=details if isinstance(details, dict) else {},  # a redactor that failed shows nothing
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import socket
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -73,8 +74,8 @@ def open_refused(
     state = State.DENIED if decision is not None else State.REJECTED
     call = _Row(request, tool, decision, state=state, failure=failure)
     told: dict[str, Any] = {"code": failure.code.wire, "message": failure.message}
-    if failure.parameter_errors:
-        told["parameters"] = sorted(failure.parameter_errors)
+    if call.failure is not None and call.failure.parameter_errors:
+        told["parameters"] = sorted(call.failure.parameter_errors)
     return call.opened(Entry(event=f"call.{state.value}", actor="system", outcome="refused", detail=told))
 
 
@@ -97,7 +98,10 @@ class _Row:
         self.approval, self.grant = approval, grant
         self.id = request.id or new_id()
         self.call_id = request.call_id or str(self.id)
-        shown = redactor_for(request.context).for_people(request.arguments, tool.input_schema if tool else None)
+        redactor = redactor_for(request.context)
+        if failure is not None and failure.parameter_errors:
+            self.failure = replace(failure, parameter_errors=redactor.texts(failure.parameter_errors))
+        shown = redactor.for_people(request.arguments, tool.input_schema if tool else None)
         self.input = canonical(shown).decode()
         self.arguments_digest = arguments_digest(tool.digest, canonical(request.arguments)) if tool else ""
         self.is_open = state in OPEN

@@ -8,10 +8,11 @@ import jsonschema_rs
 import orjson
 
 from audit.canonical import canonical
+from audit.schemamarks import SchemaMarks
 from registry.schemacheck import Problem, input_problems, problems
 from registry.schemacost import Cost, TooComplex
 from registry.schemaparts import validator
-from registry.schemawords import Explanation, Violation
+from registry.schemawords import Explanation, Violation, discreet
 
 __all__ = ["CompiledSchema", "Problem", "Violation", "compiled", "input_problems", "problems"]
 
@@ -35,7 +36,9 @@ class CompiledSchema:
             return [_TOO_LARGE]
         if self._validator.is_valid(value):
             return []
-        return Explanation(self.schema, self._is_valid_at).of(value)
+        found = Explanation(self.schema, self._is_valid_at).of(value)
+        marks = SchemaMarks.of(self.schema)
+        return found if marks is None else [discreet(violation, marks) for violation in found]
 
     def _is_valid_at(self, pointer: str, value: Any) -> bool:
         """Whether a part of the schema accepts a part of the value."""

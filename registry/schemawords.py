@@ -11,6 +11,7 @@ import orjson
 
 from audit.canonical import canonical
 from audit.references import find, pointer_of
+from audit.schemamarks import SchemaMarks
 from registry.schemaparts import escaped, validator
 
 MAX_VIOLATIONS = 20
@@ -49,6 +50,7 @@ class Violation:
     path: str
     message: str
     within: str = ""  # where in the parameter, for people
+    steps: tuple[str, ...] = ()  # the same place, step by step
 
     @property
     def told(self) -> str:
@@ -240,9 +242,20 @@ def _words(types: Any) -> str:
 
 
 def _violation(path: tuple[str, ...], message: str) -> Violation:
-    names = [_clipped(step) for step in path]
+    names = tuple(_clipped(step) for step in path)
     pointer = "".join(f"/{escaped(name)}" for name in names)
-    return Violation(parameter=names[0] if names else "", path=pointer, message=message, within=".".join(names[1:]))
+    parameter = names[0] if names else ""
+    return Violation(parameter=parameter, path=pointer, message=message, within=".".join(names[1:]), steps=names)
+
+
+def discreet(violation: Violation, marks: SchemaMarks) -> Violation:
+    """The violation without a word of what is inside a secret: the names that its caller uses there are secret too."""
+    below = marks
+    for length, step in enumerate(violation.steps, 1):
+        below = below.into(step)
+        if below.is_secret:
+            return _violation(violation.steps[:length], violation.message)
+    return violation
 
 
 def lowered(sentence: str) -> str:

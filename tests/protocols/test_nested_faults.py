@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
+from audit.models import Event
+from execution.models import Call
 from tests.protocols.toolkits import Hands, Publish, manifest
 from tests.protocols.wire import OTC, OXP, post
 
@@ -86,3 +88,40 @@ def test_a_fault_of_the_whole_has_a_name_at_other_doors_too(client: Client, robo
     assert native["errors"] == [{"path": "input", "reason": WHOLE}]
     assert otc["output"]["error"]["developer_message"] == f"Parameter 'input': {WHOLE}"
     assert contract["error"]["details"]["parameters"] == {"input": WHOLE}
+
+
+SECRETIVE = {
+    "type": "object",
+    "properties": {
+        "logins": {"type": "object", "x-secret": True, "additionalProperties": {"type": "string", "minLength": 3}},
+        "vault": {
+            "type": "object",
+            "properties": {"doors": {"type": "array", "items": {"writeOnly": True, "type": "object"}}},
+            "additionalProperties": {"type": "string"},
+        },
+        "named": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
+TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+def test_names_that_are_secret_themselves_are_neither_told_nor_kept(
+    client: Client, robot: NewAgent, publish: Publish
+) -> None:
+    tool = {"name": "Open", "description": "Opens", "input": SECRETIVE, "runtime": RUNTIME}
+    publish(manifest("Vaults", "1.0.0", tool))
+    arguments = {
+        "logins": {"hunter2-the-password": 5},
+        "vault": {"doors": [{"open sesame": 1}, 5], "other": 6},
+        "named": {TOKEN: 1},
+        TOKEN: 2,
+    }
+    response = post(client, OXP, {"request": {"tool_id": "Vaults.Open", "input": arguments}}, robot)
+    told = response.json()["parameter_errors"]
+    assert told["logins"] == "Must be a string"
+    assert told["vault"] == "At 'doors.1': must be an object; at 'other': must be a string"
+    kept = Call.objects.get().error + "".join(Event.objects.values_list("detail", flat=True)) + response.text
+    assert "must be a string" in kept
+    for secret in ("hunter2", "sesame", TOKEN):
+        assert secret not in kept
