@@ -1,4 +1,4 @@
-"""Insisting: the tool has run, so what it returned is written again and again until the database takes it."""
+"""Insisting: the tool has run, so what it returned is written again and again while the database is away."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ from execution.claim import Claim
 logger = logging.getLogger(__name__)
 
 _PAUSES = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)  # seconds between tries
-_REFUSALS = 8  # tries that the tables may refuse: some 4 seconds, well within a lease
+_REFUSALS = 8  # tries that the tables may refuse: some 4 seconds; twice that is well within a lease
 
 
 def insist(claim: Claim, write: Callable[[], bool]) -> bool:

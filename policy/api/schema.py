@@ -11,6 +11,10 @@ class AgentKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
     target_class = "policy.authentication.AgentAuthentication"
     name = ["bearer", "oxpApiKey"]
 
+    def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
+        """One of them is enough."""
+        return [{name: []} for name in self.name]
+
     def get_security_definition(self, auto_schema: Any) -> list[dict[str, Any]]:
         return [
             {
