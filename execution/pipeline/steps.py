@@ -34,9 +34,8 @@ def find_tool(request: CallRequest) -> ToolSpec:
     tool = resolve(ref)
     if tool is None or tool.toolkit_id not in visible_toolkits(request.caller):
         revision.certain()  # before near names are looked for, which is more work than a call
-        wanted = (
-            f"version {'.'.join(map(str, ref.version))} is not available" if ref.version else "has no version to call"
-        )
+        version = ".".join(map(str, ref.version)) if ref.version else ""
+        wanted = f"version {version} is not available" if version else "has no version that this agent may call"
         raise CallError(
             ErrorCode.UNSUPPORTED_TOOL,
             f"Tool '{ref.flat_name}' was not found",

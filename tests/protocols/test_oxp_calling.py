@@ -16,6 +16,7 @@ from tests.protocols.toolkits import Hands, Publish, calculator
 from tests.protocols.wire import OXP, call, post
 
 pytestmark = pytest.mark.django_db
+NONE = "has no version that this agent may call"
 
 Toolkits = dict[str, ToolkitVersion]
 
@@ -124,8 +125,8 @@ def test_r35_r37_other_forms_are_an_invalid_tool_id(client: Client, robot: NewAg
         ("Calculator.Add@2.0.0", "Calculator_Add", "Calculator.Add version 2.0.0 is not available"),
         ("Calculator.Add@2", "Calculator_Add", "Calculator.Add version 2.0.0 is not available"),
         ("Nowhere.Nothing@1.0.0", "Nowhere_Nothing", "Nowhere.Nothing version 1.0.0 is not available"),
-        ("Calculator.Ad", "Calculator_Ad", "Calculator.Ad has no version to call; did you mean Calculator.Add?"),
-        ("calculater.add", "calculater_add", "calculater.add has no version to call; did you mean Calculator.Add?"),
+        ("Calculator.Ad", "Calculator_Ad", f"Calculator.Ad {NONE}; did you mean Calculator.Add?"),
+        ("calculater.add", "calculater_add", f"calculater.add {NONE}; did you mean Calculator.Add?"),
     ],
 )
 def test_r36_r37_r38_a_tool_that_is_not_there_is_a_server_error(
