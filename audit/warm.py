@@ -42,6 +42,12 @@ def serves(database: BaseDatabaseWrapper) -> bool:
     )
 
 
+def look_after(database: BaseDatabaseWrapper) -> None:
+    """Has the thread make its own connection anew if the server has ended it; what it would be asked first is not."""
+    if serves(database) and database.connection is not None and not prepared.stands(database.connection):
+        database.close()
+
+
 class taken:
     """Within it a connection that stands and is nobody else's; it is the thread's own where that must be, or can be."""
 

@@ -125,6 +125,7 @@ def hold() -> bool:
 
 def _read() -> int:
     """What every request reads first, so here a connection that a restarted server has forgotten is made anew."""
+    warm.look_after(connections[DEFAULT_DB_ALIAS])
     try:
         number = _number()
     except (OperationalError, InterfaceError):

@@ -13,6 +13,7 @@ from django.db import OperationalError, connection, connections, transaction
 from audit import guarded, warm
 from audit.glance import glance
 from audit.models import Event
+from registry import revision
 from tests.audit.test_guarded import RENAME, events
 from tests.audit.threads import in_threads
 
@@ -111,6 +112,15 @@ def test_one_that_breaks_in_use_is_told_and_not_used_again() -> None:
         glance("SELECT pg_terminate_backend(pg_backend_pid(), 5000)")
     assert (warm._free, warm._made) == ([], 0)
     assert process() != own()
+
+
+def test_after_a_restart_the_threads_own_connection_is_made_anew_too() -> None:
+    if is_embedded():
+        return
+    process()
+    end(own())
+    revision.current()  # what every request reads first, on a warm one
+    assert User.objects.count() == 0
 
 
 def test_a_refused_statement_leaves_it_as_it_was() -> None:
