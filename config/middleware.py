@@ -5,6 +5,8 @@ from io import BytesIO
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import BadRequest
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
 
@@ -49,6 +51,21 @@ class ContentPolicy:
             rules = WIDER if _is_by_others(request, response) else STRICT
             response["Content-Security-Policy"] = "; ".join(f"{name} {sources}" for name, sources in rules.items())
         return response
+
+
+class NumbersOfTheAdmin:
+    """Its forms look for rows by whatever number was sent; one that no database can hold is its sender's mistake."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        is_too_wide = isinstance(exception, OverflowError | DataError) and request.path.startswith("/admin/")
+        if is_too_wide:
+            raise BadRequest("The form holds a number that is too large") from exception
 
 
 class ChunkedBodies:

@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client, RequestFactory
 
 from config.doorway import Doorway
@@ -136,3 +137,13 @@ def test_a_foreign_host_is_told_so_and_costs_one_line_of_the_log(path: str, capl
     assert "ALLOWED_HOSTS" in answer.json()["message"]
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert "\n" not in LineFormatter().format(record)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("number", ["9" * 20, "9" * 40, "-" + "9" * 20])
+def test_a_number_that_no_database_can_hold_is_the_mistake_of_whoever_sent_it(
+    admin_client: Client, number: str
+) -> None:
+    answer = admin_client.post("/admin/auth/group/add/", {"name": "readers", "permissions": number})
+    assert answer.status_code in (200, 400)  # the form again, with what is wrong; or a plain no
+    assert not Group.objects.filter(name="readers").exists()
