@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
 
 from execution.protocols.base import JSON
-from execution.protocols.bodies import unmeasured
+from execution.protocols.bodies import Crowded, unmeasured
 from execution.protocols.unseen import door_of
 from registry.api import errors
 from registry.api.parsing import MAX_BYTES
@@ -87,7 +87,7 @@ class ChunkedBodies:
         most = MAX_BYTES if request.path_info.startswith("/api/") else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         try:
             body = unmeasured(request.META["wsgi.input"], most)
-        except OSError:
+        except (OSError, Crowded):
             return errors.refused(errors.Unread())
         if len(body) > most:
             return errors.refused(errors.TooLarge(most))

@@ -8,11 +8,18 @@ from collections.abc import Iterator
 from threading import Condition
 from typing import Any
 
+from django.core.exceptions import BadRequest
+
+from registry.api import errors
+
 PATIENCE = 0.5  # seconds; a body that is there is read in far less
 
 
-class Crowded(OSError):
-    """So many bodies are on their way that this one is not waited for."""
+class Crowded(errors.Unread, BadRequest):
+    """So many bodies are on their way that this one is not waited for.
+
+    Not an OSError: Django takes that for a client that has gone, and its check of forms goes on with an empty body.
+    """
 
 
 def unmeasured(stream: Any, most: int) -> bytes:
@@ -38,7 +45,7 @@ class Readers:
     def sit(self, who: str) -> None:
         with self._left:
             if not self._has_room(who) and not self._left.wait_for(lambda: self._has_room(who), self._patience):
-                raise Crowded("Too many bodies are on their way")
+                raise Crowded
             self._taken[who] += 1
             self._total += 1
 

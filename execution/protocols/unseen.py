@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 
 from execution.protocols.base import DoorView
+from execution.protocols.bodies import Crowded
 from execution.protocols.dialect import Refusal
 from execution.protocols.tools import View, meant
 from registry.api import errors
@@ -12,6 +13,8 @@ from registry.api import errors
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """handler400, for doors and for all else."""
+    if isinstance(exception, Crowded):
+        return errors.unread(request, exception)
     door = _door(request) if isinstance(exception, DisallowedHost) else None
     if door is None:
         return errors.bad_request(request, exception)

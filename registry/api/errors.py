@@ -139,6 +139,16 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _json(request, 400, "bad_request", message) or defaults.bad_request(request, exception)
 
 
+def unread(request: HttpRequest, refusal: Refused) -> HttpResponse:
+    """Why a body was not read: a page for browsers, JSON for programs."""
+    told = _json(request, refusal.status_code, "unavailable", str(refusal))
+    response = told or defaults.bad_request(request, refusal)
+    response.status_code = refusal.status_code
+    for name, value in refusal.headers.items():
+        response[name] = value
+    return response
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """handler500: a page for browsers, JSON for programs."""
     return _json(request, 500, "internal", _INTERNAL) or defaults.server_error(request)

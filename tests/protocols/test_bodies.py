@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.handlers.wsgi import WSGIRequest
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from execution.protocols.bodies import Crowded, Readers
+from policy.models import Credential
 
 if TYPE_CHECKING:
     from policy.agents import NewAgent
@@ -85,3 +86,41 @@ def test_a_body_without_a_seat_is_answered_with_503_and_when_to_come_again(
     with readers.seat("someone else"):
         answer = found.func(WSGIRequest(environ), *found.args, **found.kwargs)
     assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+
+
+class Full:
+    """A body for which there is no seat."""
+
+    def read(self, *_: int) -> bytes:
+        raise Crowded
+
+    readline = read
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("path", "content", "accept"),
+    [
+        ("/api/agents/{}/keys/", "application/json", "application/json"),
+        ("/agents/{}/keys/", "application/x-www-form-urlencoded", "text/html"),
+        ("/agents/{}/keys/", "multipart/form-data; boundary=x", "text/html"),
+    ],
+    ids=["api", "form", "form with files"],
+)
+def test_a_person_whose_body_was_not_read_has_asked_for_nothing(
+    robot: NewAgent, admin_user: Any, path: str, content: str, accept: str
+) -> None:
+    """The check against forged forms would go on with an empty body: a key without the end that was asked for."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(admin_user)
+    client.get(f"/agents/{robot.agent.name}/")
+    before = Credential.objects.count()
+    answer = client.post(
+        path.format(robot.agent.name),
+        b'{"label": "short-lived"}',
+        content_type=content,
+        headers={"X-CSRFToken": client.cookies["csrftoken"].value, "Accept": accept},
+        **{"wsgi.input": Full()},  # type: ignore[arg-type]
+    )
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+    assert Credential.objects.count() == before
