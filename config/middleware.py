@@ -54,7 +54,7 @@ class ContentPolicy:
 
 
 class NumbersOfTheAdmin:
-    """Its forms look for rows by whatever number was sent; one that no database can hold is its sender's mistake."""
+    """It looks for rows by whatever was sent as a number; one that no database can hold is its sender's mistake."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -63,9 +63,9 @@ class NumbersOfTheAdmin:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        is_too_wide = isinstance(exception, OverflowError | DataError) and request.path.startswith("/admin/")
-        if is_too_wide:
-            raise BadRequest("The form holds a number that is too large") from exception
+        is_wrong = isinstance(exception, OverflowError | DataError) or "expected a number but got" in str(exception)
+        if is_wrong and request.path.startswith("/admin/"):
+            raise BadRequest("The request names a row by a number that cannot be one") from exception
 
 
 class ChunkedBodies:

@@ -147,3 +147,10 @@ def test_a_number_that_no_database_can_hold_is_the_mistake_of_whoever_sent_it(
     answer = admin_client.post("/admin/auth/group/add/", {"name": "readers", "permissions": number})
     assert answer.status_code in (200, 400)  # the form again, with what is wrong; or a plain no
     assert not Group.objects.filter(name="readers").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_of_the_admin_are_looked_for_by_numbers_alone(admin_client: Client) -> None:
+    assert admin_client.get("/admin/auth/group/", {"id__in": "9" * 20}).status_code in (200, 302, 400)  # none, or a no
+    chosen = {"action": "delete_selected", "_selected_action": "x"}
+    assert admin_client.post("/admin/auth/group/", chosen).status_code in (302, 400)

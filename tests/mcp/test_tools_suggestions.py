@@ -71,7 +71,8 @@ def test_an_example_that_the_tool_itself_would_refuse_is_not_shown() -> None:
     assert compiled(numbers("a")).violations({"a": 1}) == []
     deep: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     odd = numbers("code", code={"type": "string", "pattern": "^[0-9]{8}$"})
-    for schema in (deep, odd):
+    vast = numbers("n", n={"type": "integer", "minimum": 1e308, "multipleOf": 1e-300})
+    for schema in (deep, odd, vast):
         assert example(_Tool(schema)) is None
     assert example(_Tool(numbers("a"))) == {"a": 1}
 

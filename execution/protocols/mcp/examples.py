@@ -30,7 +30,7 @@ def example(tool: ToolSpec) -> Mapping[str, Any] | None:
     """Arguments with everything that is required of a model and that the tool accepts; None if none was found."""
     try:
         made = _Maker(tool.input_schema).made(for_models(tool), 0)
-    except (_NothingFits, KeyError, ValueError, TypeError):
+    except _UNMAKEABLE:
         return None
     hidden = set(tool.non_inferrable)
     is_good = all(violation.parameter in hidden for violation in tool.input.violations(made))
@@ -41,13 +41,22 @@ def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The same of a schema alone, for people to start from; nothing where nothing simple fits it."""
     try:
         made = _Maker(schema).made(schema, 0)
-    except (_NothingFits, KeyError, ValueError, TypeError):
+    except _UNMAKEABLE:
         return {}
     return made if isinstance(made, dict) else {}
 
 
 class _NothingFits(Exception):
     """A schema that no simple value keeps."""
+
+
+_UNMAKEABLE = (
+    _NothingFits,
+    KeyError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+)  # also of vast numbers
 
 
 class _Maker:
