@@ -89,7 +89,9 @@ class Ferry:
                 except BaseException:
                     _sink(boat)
                     raise
-                if not any(passenger.met_trouble for passenger in aboard):
+                if any(passenger.met_trouble for passenger in aboard):
+                    _sink(boat)
+                else:
                     self._boat = boat
             finally:
                 leave()
@@ -152,7 +154,9 @@ def _undo(connection: sqlite3.Connection) -> None:
 
 def _sink(connection: sqlite3.Connection) -> None:
     """What an interrupted trip has begun is undone, if need be with its connection; it must not hold the database."""
-    with suppress(sqlite3.Error):
-        _undo(connection)
-    if connection.in_transaction:
-        connection.close()
+    with suppress(sqlite3.Error):  # also from one that is closed already
+        try:
+            _undo(connection)
+        finally:
+            if connection.in_transaction:
+                connection.close()
